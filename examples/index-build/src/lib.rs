@@ -1,0 +1,35 @@
+//! A real inverted-index builder on plimsoll: the main job of the project, and the measure of everything in it.
+//!
+//! | folder or file | what is in it |
+//! |---|---|
+//! | [`options`], [`report`], [`error`] | what a build is asked for, what it answers, how it fails |
+//! | [`input`] | files, batches cut from the input alone, documents, JSON lines |
+//! | [`token`] | what a token is |
+//! | [`writer`] | one field of one batch in memory: vocabulary, posting arena |
+//! | [`run`] | spilled runs and their bounded merge |
+//! | [`segment`] | the files of a segment: written once, read by position |
+//! | [`manifest`] | what an index folder holds |
+//! | [`build`] | threads, admission, spills, publish |
+//! | [`accounting`] | off, per term (the reference's way) or batched (plimsoll's) |
+//! | [`query`], [`verify`], [`inspect`], [`expand`], [`compare`] | the other commands |
+//! | [`cli`] | options, sizes, exit codes, tables, progress |
+//!
+//! Imports go one way: `cli` uses the commands, those use `build`, `segment` and `manifest`, and these use `input`,
+//! `token`, `writer` and `run`; only `accounting` and `build` know plimsoll.
+pub mod accounting;
+pub mod build;
+pub mod cli;
+pub mod compare;
+pub mod error;
+pub mod expand;
+pub mod input;
+pub mod inspect;
+pub mod manifest;
+pub mod options;
+pub mod query;
+pub mod report;
+pub mod run;
+pub mod segment;
+pub mod token;
+pub mod verify;
+pub mod writer;
