@@ -11,9 +11,6 @@ mod sealed {
     pub trait Sealed {
         #[doc(hidden)]
         fn add(&self, bytes: usize);
-        /// `bytes` is at most half of `usize`.
-        #[doc(hidden)]
-        fn add_bounded(&self, bytes: usize);
         #[doc(hidden)]
         fn sub_charged(&self, bytes: usize);
         #[doc(hidden)]
@@ -38,10 +35,6 @@ impl Sealed for Reporter {
         self.handle.0.charge(bytes);
     }
     #[inline(always)]
-    fn add_bounded(&self, bytes: usize) {
-        self.handle.0.charge_bounded(bytes);
-    }
-    #[inline(always)]
     fn sub_charged(&self, bytes: usize) {
         self.handle.0.release_charged(bytes);
     }
@@ -59,10 +52,6 @@ impl Sealed for Reporter {
 impl Sealed for SharedReporter {
     #[inline(always)]
     fn add(&self, bytes: usize) {
-        self.handle.0.charge_shared(bytes);
-    }
-    #[inline(always)]
-    fn add_bounded(&self, bytes: usize) {
         self.handle.0.charge_shared(bytes);
     }
     #[inline(always)]

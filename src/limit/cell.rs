@@ -109,17 +109,6 @@ impl Cell {
         if wrapped {
             return self.charge_beyond_counter(bytes);
         }
-        self.charge_to(new, bytes);
-    }
-
-    /// Owner: the same for an amount of at most half of `usize`, which cannot wrap.
-    #[inline(always)]
-    pub(crate) fn charge_bounded(&self, bytes: usize) {
-        self.charge_to(own_load(&self.hot.held).wrapping_add(bytes), bytes);
-    }
-
-    #[inline(always)]
-    fn charge_to(&self, new: usize, bytes: usize) {
         // Relaxed: a charge gives nobody anything; the slow path publishes with its own ordering.
         self.hot.held.store(new, Ordering::Relaxed);
         light_fence();

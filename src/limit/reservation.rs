@@ -6,7 +6,7 @@
 //! share its cap and its total, nothing else.
 
 use super::account::Account;
-use super::cell::{Handle, MAX_BYTES};
+use super::cell::Handle;
 use super::replacement::Replacement;
 use crate::error::ReserveError;
 
@@ -109,13 +109,12 @@ impl Reservation {
     ///
     /// # Panics
     ///
-    /// As [`grow`](Self::grow), and in debug builds for a size beyond half of `usize`, which no allocation has.
+    /// As [`grow`](Self::grow).
     #[inline(always)]
     pub fn resize(&mut self, account: &impl Account, bytes: usize) {
         self.check_hot(account);
-        debug_assert!(bytes <= MAX_BYTES, "no allocation is larger than half of the address space");
         if bytes >= self.bytes {
-            account.add_bounded(bytes - self.bytes);
+            account.add(bytes - self.bytes);
             self.bytes = bytes;
         } else {
             let less = self.bytes - bytes;
