@@ -7,6 +7,7 @@ use super::decide::NOTICE;
 use super::reporter::Reporter;
 use super::spill::SpillGuard;
 use crate::error::{Refusal, ReserveError};
+use crate::sync::mutant;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -238,7 +239,9 @@ impl ArenaHandle {
     pub(crate) fn spill_failed(&self) {
         let core = &self.handle.0.core;
         self.arena.abort(core.decider.now_ms().saturating_add(core.settings.backoff_ms()));
-        core.decide(NOTICE);
+        if !mutant("abort_silent") {
+            core.decide(NOTICE);
+        }
     }
 
     pub(crate) fn core(&self) -> &super::core::Core {
@@ -262,10 +265,7 @@ impl ArenaHandle {
                 self.arena.name, owner.0.name
             );
         }
-        let transfer = owner.0.core.registry.transfer();
-        owner.0.core.give_back(&owner.0, self.bytes);
-        given.0.charge(self.bytes);
-        drop(transfer);
+        owner.0.core.transfer(&owner.0, &given.0, self.bytes);
         owner.0.arenas.fetch_sub(1, crate::sync::Ordering::Relaxed);
         given.0.arenas.fetch_add(1, crate::sync::Ordering::Relaxed);
         *self.arena.owner.lock() = Arc::clone(&given.0);

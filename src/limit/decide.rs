@@ -201,7 +201,7 @@ impl Core {
 
     fn decide_under_pressure(&self) {
         // Against the fence after `line` and `alert` are stored: one of the two sides sees the other.
-        if !mutant("notify_without_fence") {
+        if !mutant("notify_without_fence") && !mutant("crosser_unordered") {
             fence(Ordering::SeqCst);
         }
         if self.under_pressure(self.decider.line.load(Ordering::Relaxed)) {

@@ -204,6 +204,14 @@ impl GlobalMemoryLimiter {
         self.change(|wanted| wanted.writer_cap_bytes = bytes)
     }
 
+    /// Fixes the quantum, or lets it follow the budget again. With the process-wide barrier it is in effect at once, for
+    /// idle writers too; without it each writer takes it up on its next slow path.
+    pub fn set_quantum_bytes(&self, bytes: Option<usize>) {
+        let changed = self.change(|wanted| wanted.quantum_bytes = bytes);
+        debug_assert_eq!(changed, Ok(()), "a quantum contradicts nothing");
+        self.settle();
+    }
+
     fn change(&self, edit: impl FnOnce(&mut super::settings::Wanted)) -> Result<(), ConfigError> {
         let core = self.core();
         let mut wanted = core.settings.wanted();
