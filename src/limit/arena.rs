@@ -238,7 +238,7 @@ impl ArenaHandle {
     /// A spill did not finish: everything is as before, and the arena is left alone for a time.
     pub(crate) fn spill_failed(&self) {
         let core = &self.handle.0.core;
-        self.arena.abort(core.decider.now_ms().saturating_add(core.settings.backoff_ms()));
+        self.arena.abort(core.decider.now_ms(), core.settings.backoff_ms());
         if !mutant("abort_silent") {
             core.decide(NOTICE);
         }

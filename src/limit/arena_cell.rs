@@ -80,7 +80,7 @@ pub(crate) struct ArenaCell {
     bytes: AtomicUsize,
     /// The owner's copy of the word's generation, in place: the owner never has to read the word for it.
     generation: AtomicU64,
-    /// Not asked to spill before this many milliseconds of the limiter's life, after a spill failed.
+    /// Not asked to spill before so many milliseconds of the limiter's life, after a spill failed.
     exempt_until_ms: AtomicU64,
     /// Spills that finished: the runs that the arena has so far.
     runs: AtomicU64,
@@ -162,9 +162,11 @@ impl ArenaCell {
         self.idle();
     }
 
-    /// Owner: a spill failed. Idle again, and not asked before `exempt_until_ms`.
-    pub(crate) fn abort(&self, exempt_until_ms: u64) {
-        self.exempt_until_ms.store(exempt_until_ms, Ordering::Relaxed);
+    /// Owner: a spill failed. Idle again, and not asked for `pause_ms` from now on.
+    pub(crate) fn abort(&self, now_ms: u64, pause_ms: u64) {
+        if pause_ms > 0 {
+            self.exempt_until_ms.store(now_ms.saturating_add(pause_ms), Ordering::Relaxed);
+        }
         self.idle();
     }
 
@@ -226,7 +228,7 @@ mod tests {
         assert!(!arena.request(seen, 9), "a request from an old look misses");
         arena.generation.store(GENERATION, Ordering::Relaxed);
         assert!(!arena.begin());
-        arena.abort(7);
+        arena.abort(3, 4);
         assert_eq!(arena.word(), Word(0), "generations wrap without touching the flags");
         assert_eq!((arena.exempt(6), arena.exempt(7), arena.runs()), (true, false, 1));
     }

@@ -1,6 +1,6 @@
 //! The decision: nobody is missed, no notification is lost.
 
-use super::{fails, limiter, outcomes};
+use super::{fails, limiter, outcomes_unfenced};
 use crate::{ArenaHandle, GlobalMemoryLimiter, Reporter};
 use loom::thread;
 
@@ -36,7 +36,7 @@ fn crosser_walks() -> u64 {
 
 #[test]
 fn loom_who_crosses_the_line_finds_every_published_byte() {
-    let seen = outcomes(crosser_walks);
+    let seen = outcomes_unfenced(crosser_walks);
     assert!(seen.len() > 1 && !seen.contains(&0), "{seen:?}");
 }
 
@@ -64,7 +64,7 @@ fn notification_during_a_decision() -> (bool, bool, bool) {
 
 #[test]
 fn loom_a_notification_during_a_decision() {
-    let seen = outcomes(notification_during_a_decision);
+    let seen = outcomes_unfenced(notification_during_a_decision);
     // 21 of 10: a and b, or a and c, depending on who was seen first; never all three.
     assert!(seen.contains(&(true, true, false)), "{seen:?}");
     assert!(!seen.contains(&(true, true, true)), "{seen:?}");
@@ -94,7 +94,7 @@ fn growth_against_crossing() -> bool {
 
 #[test]
 fn loom_growth_against_crossing() {
-    let seen = outcomes(growth_against_crossing);
+    let seen = outcomes_unfenced(growth_against_crossing);
     assert_eq!(seen, [false, true].into(), "one of the two decides, or both");
 }
 
@@ -121,7 +121,7 @@ fn growth_against_a_line_that_falls() -> bool {
 
 #[test]
 fn loom_growth_against_a_line_that_falls() {
-    assert_eq!(outcomes(growth_against_a_line_that_falls), [false, true].into());
+    assert_eq!(outcomes_unfenced(growth_against_a_line_that_falls), [false, true].into());
 }
 
 #[test]
