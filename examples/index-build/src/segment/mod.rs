@@ -29,14 +29,27 @@
 //!
 //! A finite-state dictionary (the `fst` crate) would be smaller on natural text, but its builder keeps a cache whose bytes
 //! nobody can count, and here every byte held is charged.
+mod catalog;
 mod dictionary_out;
 mod format;
 mod output;
+mod pages;
+mod postings;
 mod postings_out;
+mod read_at;
+mod reader;
+mod terms;
 mod varint;
 mod writer;
 
+#[cfg(test)]
+mod tests;
 
+pub use catalog::Field;
 pub use format::{FORMAT_VERSION, Part, part_name};
 pub use output::SegmentFile;
+pub use postings::Postings;
+pub use read_at::read_exact_at;
+pub use reader::Segment;
+pub use terms::{Decoder, TermInfo, Terms};
 pub use writer::{FieldStats, SegmentWriter};
