@@ -86,7 +86,7 @@ impl Index {
             let Some(infos) = look_up_all(segment, field, words, &mut decoder)? else { continue };
             if let [info] = infos.as_slice() {
                 answer.df += u64::from(info.df);
-                occurrences += info.occurrences;
+                occurrences = occurrences.saturating_add(info.occurrences);
                 let mut postings = segment.postings();
                 postings.start(info)?;
                 while answer.ids.len() < ids {

@@ -125,17 +125,17 @@ impl Index {
     /// # Errors
     /// If a dictionary is damaged or cannot be read.
     pub fn distinct_terms(&self) -> Result<u64> {
-        let mut total = 0;
+        let mut total = 0u64;
         for name in &self.manifest().fields {
             let mut with_terms = self.segments().iter().filter_map(|s| s.field(name)).filter(|f| f.stats.terms > 0);
             let (first, second) = (with_terms.next(), with_terms.next());
             if second.is_none() {
-                total += first.map_or(0, |field| field.stats.terms);
+                total = total.saturating_add(first.map_or(0, |field| field.stats.terms));
                 continue;
             }
             let mut merge = TermMerge::new(self.segments(), name)?;
             while merge.next_term()? {
-                total += 1;
+                total = total.saturating_add(1);
             }
         }
         Ok(total)

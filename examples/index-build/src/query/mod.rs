@@ -14,6 +14,8 @@ mod phrase;
 mod words;
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 
 pub use ask::{Answer, Query};

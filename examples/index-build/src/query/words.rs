@@ -16,6 +16,6 @@ impl Sink for Words {
 /// The tokens of `text`, in order.
 pub(crate) fn words(text: &str) -> Result<Vec<Vec<u8>>> {
     let mut words = Words(Vec::new());
-    Tokenizer::new().tokens(text.as_bytes(), &mut words)?;
+    Tokenizer::new().each(text.as_bytes(), &mut words)?;
     Ok(words.0)
 }
