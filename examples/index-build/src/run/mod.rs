@@ -18,7 +18,7 @@ pub mod source;
 pub mod write;
 
 pub use merge::{Target, merge};
-pub use passes::{Limits, Spills, reduce};
+pub use passes::{Limits, Spills, reduce, release_all};
 pub use read::RunReader;
 pub use source::Source;
 pub use write::{Run, RunWriter, spill};

@@ -3,7 +3,6 @@ use super::*;
 use crate::accounting::{Account, Off};
 use crate::error::{Error, Result};
 use crate::run::format::{BLOCK_HEADER_BYTES, HEADER_BYTES};
-use crate::run::passes::release_all;
 use crate::writer::{Decoder, Writer};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

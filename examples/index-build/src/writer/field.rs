@@ -155,7 +155,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounting::Off;
+    use crate::accounting::{Off, Why};
     use crate::error::Error;
     use crate::writer::order::span;
     use crate::writer::stream::Decoder;
@@ -197,6 +197,7 @@ mod tests {
 
     impl Meter for Told {
         type Account = Off;
+        type Spilling<'a> = Off;
         fn account(&mut self) -> &mut Off {
             &mut self.off
         }
@@ -207,6 +208,12 @@ mod tests {
         }
         fn new_term(&mut self) {
             self.terms += 1;
+        }
+        fn spill_requested(&self) -> bool {
+            false
+        }
+        fn begin_spill(&mut self, _: Why) -> Option<Off> {
+            None
         }
     }
 
