@@ -75,6 +75,12 @@ impl Index {
         &self.segments
     }
 
+    /// The catalogs of all segments, by capacity; the manifest (some hundred bytes a segment) is not counted.
+    pub fn allocated_bytes(&self) -> usize {
+        let segments = self.segments.iter().map(Segment::allocated_bytes).sum::<usize>();
+        segments + self.segments.capacity() * size_of::<Segment>()
+    }
+
     /// Each segment with the id of its first document.
     pub(crate) fn based_segments(&self) -> impl Iterator<Item = (u64, &Segment)> {
         self.manifest.segments.iter().map(|entry| entry.document_base).zip(&self.segments)

@@ -37,6 +37,11 @@ impl Field {
         &self.separators[from..self.blocks[index].separator_end]
     }
 
+    /// Names, separators and block list, by capacity.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.name.capacity() + self.separators.capacity() + self.blocks.capacity() * size_of::<Block>()
+    }
+
     /// The only block that can hold `term`.
     pub(crate) fn block_of(&self, term: &[u8]) -> Option<usize> {
         let (mut low, mut high) = (0, self.blocks.len());

@@ -24,6 +24,11 @@ impl Decoder {
         Ok(Decoder { context, stored: Vec::new() })
     }
 
+    /// The buffer by capacity, and the decompressor by the library's own account.
+    pub fn allocated_bytes(&self) -> usize {
+        self.context.sizeof() + self.stored.capacity()
+    }
+
     /// Replaces `raw` by the decoded block.
     fn read(&mut self, source: &Source, block: &Block, raw: &mut Vec<u8>) -> Result<()> {
         let stored = if block.compressed { &mut self.stored } else { &mut *raw };
@@ -149,6 +154,18 @@ impl<'a> Terms<'a> {
     /// What the current term's entry says.
     pub fn info(&self) -> TermInfo {
         self.info
+    }
+
+    /// Its block and its term, by capacity.
+    pub fn allocated_bytes(&self) -> usize {
+        self.raw.capacity() + self.term.capacity()
+    }
+
+    /// The decoded bytes of the first block, for tests that forge another.
+    #[cfg(test)]
+    pub(super) fn first_block(mut self, decoder: &mut Decoder) -> Result<Vec<u8>> {
+        self.open_block(decoder)?;
+        Ok(self.raw)
     }
 
     fn open_block(&mut self, decoder: &mut Decoder) -> Result<bool> {
