@@ -12,8 +12,8 @@ use crate::writer::vocabulary::{ALONE, Probe, Vocabulary};
 /// One field of one batch.
 #[derive(Debug)]
 pub struct Writer {
-    pub(super) vocabulary: Vocabulary,
-    pub(super) arena: Arena,
+    pub(crate) vocabulary: Vocabulary,
+    pub(crate) arena: Arena,
     block_bytes: usize,
     documents_with_tokens: u32,
     /// what the meter was told last
