@@ -4,8 +4,7 @@ use super::*;
 use crate::error::Error;
 use crate::manifest::{FILE_NAME, Kind};
 
-const LINES: [&str; 8] =
-    ["a b a b a", "", "B, a! c", "the ζ Σ İx end", "a", "c-a-b c", "a\tb\r", "x x x x"];
+const LINES: [&str; 8] = ["a b a b a", "", "B, a! c", "the ζ Σ İx end", "a", "c-a-b c", "a\tb\r", "x x x x"];
 
 fn ask(dir: &tempfile::TempDir, query: Query) -> (u64, Option<u64>, Vec<u64>) {
     let answer = Index::open(dir.path()).unwrap().query(None, &query, 100).unwrap();
@@ -204,4 +203,31 @@ fn an_index_that_is_not_what_its_manifest_says_is_refused() {
         },
         "seg-000001.terms",
     );
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_question_is_answered_as_a_plain_scan_answers_it(
+        lines in proptest::collection::vec(proptest::collection::vec("[a-c]", 0..15), 1..12),
+        asked in proptest::collection::vec("[a-d]", 1..5),
+        per_segment in 1..13usize,
+    ) {
+        let text: Vec<String> = lines.iter().map(|words| words.join("-")).collect();
+        let dir = text_index(&text.iter().map(String::as_str).collect::<Vec<_>>(), per_segment);
+        let index = Index::open(dir.path()).unwrap();
+        let matching = |holds: &dyn Fn(&[String]) -> bool| -> Vec<u64> {
+            (0..).zip(&lines).filter(|(_, words)| holds(words)).map(|(doc, _)| doc).collect()
+        };
+        let count = |words: &[String]| words.windows(asked.len()).filter(|window| *window == asked).count() as u64;
+        let answer = index.query(None, &Query::Phrase(asked.join(" ")), 99).unwrap();
+        assert_eq!(answer.occurrences, Some(lines.iter().map(|words| count(words)).sum()));
+        assert_eq!(answer.ids, matching(&|words| count(words) > 0));
+        assert_eq!(answer.df, answer.ids.len() as u64);
+        let and = index.query(None, &Query::And(asked.join(",")), 99).unwrap();
+        assert_eq!(and.ids, matching(&|words| asked.iter().all(|word| words.contains(word))));
+        let or = index.query(None, &Query::Or(asked.join(",")), 99).unwrap();
+        assert_eq!(or.ids, matching(&|words| asked.iter().any(|word| words.contains(word))));
+    }
 }

@@ -121,7 +121,11 @@ fn parse_field(
     };
     let FieldStats { terms, postings, tokens, documents_with_tokens } = field.stats;
     let empty = [terms == 0, postings == 0, tokens == 0, documents_with_tokens == 0, field.blocks.is_empty()];
-    if empty.iter().any(|&e| e != empty[0]) || terms > postings || postings > tokens || documents_with_tokens > documents {
+    if empty.iter().any(|&e| e != empty[0])
+        || terms > postings
+        || postings > tokens
+        || documents_with_tokens > documents
+    {
         return Err("the counts of a field do not fit together");
     }
     Ok(field)

@@ -209,7 +209,8 @@ impl<'a> Terms<'a> {
         let shared = shared.ok_or("a term shares more than the term before has")?;
         if self.any {
             // an entry that opens a block repeats the whole term, so it is compared as a whole
-            let ascends = if first { shared == 0 && suffix > self.term.as_slice() } else { suffix > &self.term[shared..] };
+            let ascends =
+                if first { shared == 0 && suffix > self.term.as_slice() } else { suffix > &self.term[shared..] };
             if !ascends {
                 return Err("the terms are not in byte order");
             }

@@ -80,8 +80,7 @@ fn forge(dir: &Path, part: Part, change: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>)
     let path = dir.join(part_name(0, part));
     let bytes = std::fs::read(&path).unwrap();
     let (rest, footer) = bytes.split_at(bytes.len() - format::FOOTER_BYTES);
-    let mut footer =
-        format::Footer::decode(footer.try_into().unwrap(), part, bytes.len() as u64, &path).unwrap();
+    let mut footer = format::Footer::decode(footer.try_into().unwrap(), part, bytes.len() as u64, &path).unwrap();
     let (body, trailer) = rest.split_at(footer.trailer_offset as usize);
     let (mut body, mut trailer) = (body.to_vec(), trailer.to_vec());
     change(&mut body, &mut trailer);

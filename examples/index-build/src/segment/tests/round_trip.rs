@@ -130,14 +130,19 @@ fn what_is_pushed_out_of_order_is_refused() {
     };
     refused(&|w| w.begin_term(b"a"), "outside a field");
     refused(&|w| w.begin_field("b").and_then(|()| w.begin_field("c")), "before the last one");
-    refused(&|w| [w.begin_field("b"), w.end_field(0).map(|_| ())].into_iter().chain([w.begin_field("b")]).collect(), "fields");
+    refused(
+        &|w| [w.begin_field("b"), w.end_field(0).map(|_| ())].into_iter().chain([w.begin_field("b")]).collect(),
+        "fields",
+    );
     for (first, second) in [("b", "b"), ("b", "a"), ("ab", "a"), ("b", "")] {
         refused(&|w| [w.begin_field("x"), term(w, first), term(w, second)].into_iter().collect(), "ascend");
     }
     refused(&|w| [w.begin_field("x"), w.begin_term(b"a"), w.end_term()].into_iter().collect(), "without an occurrence");
     for (doc, position) in [(5, 5), (5, 4), (4, 6)] {
         let push = |w: &mut SegmentWriter| {
-            [w.begin_field("x"), w.begin_term(b"a"), w.occurrence(5, 5), w.occurrence(doc, position)].into_iter().collect()
+            [w.begin_field("x"), w.begin_term(b"a"), w.occurrence(5, 5), w.occurrence(doc, position)]
+                .into_iter()
+                .collect()
         };
         refused(&push, "have to ascend");
     }
