@@ -71,6 +71,6 @@ corpora! {
     bytes_that_are_not_utf_8_are_indexed_as_the_truth_says: "prose/ontboezemingen_latin1.txt", 24 KiB;
     a_new_term_in_each_line_is_indexed_as_the_truth_says: "hashes/md5sums_tango.txt", 24 KiB;
     rows_with_base64_are_indexed_as_the_truth_says: "mixed/access_with_blobs.log", 24 KiB;
-    json_lines_of_ten_fields_are_indexed_as_the_truth_says: "jsonl/access_10fields.jsonl", 24 KiB;
-    json_lines_of_prose_are_indexed_as_the_truth_says: "jsonl/advisories_10fields.jsonl", 24 KiB;
+    json_lines_of_ten_fields_are_indexed_as_the_truth_says: "jsonl/access_10fields.jsonl", 96 KiB;
+    json_lines_of_prose_are_indexed_as_the_truth_says: "jsonl/advisories_10fields.jsonl", 96 KiB;
 }
