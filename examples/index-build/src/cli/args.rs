@@ -148,16 +148,16 @@ pub(super) struct Query {
     #[arg(long, value_name = "F")]
     pub(super) field: Option<String>,
     /// A term, looked up byte for byte: not tokenized, not put in lower case
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", allow_hyphen_values = true)]
     pub(super) term: Option<String>,
     /// Words that follow one another in a document, whatever separates them
-    #[arg(long, value_name = "WORDS")]
+    #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     pub(super) phrase: Option<String>,
     /// Documents that hold all of these words, separated by commas
-    #[arg(long, value_name = "A,B")]
+    #[arg(long, value_name = "A,B", allow_hyphen_values = true)]
     pub(super) and: Option<String>,
     /// Documents that hold any of these words, separated by commas
-    #[arg(long, value_name = "A,B")]
+    #[arg(long, value_name = "A,B", allow_hyphen_values = true)]
     pub(super) or: Option<String>,
     /// Also say the first N document ids [default: 0]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]

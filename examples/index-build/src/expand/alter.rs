@@ -100,6 +100,9 @@ const fn bit(class: Class) -> u32 {
 
 /// Replaces the runs of `bytes` and returns how many bytes of it are done; the rest, which is not touched, is the
 /// beginning of something whose end `bytes` does not hold. With `last` nothing follows, and all is done.
+///
+/// Whether a character beyond ASCII is alphanumeric is slow to find out, so runs are cut in two steps: first at ASCII
+/// alone, and further only where a digit makes it matter.
 pub(super) fn alter(bytes: &mut [u8], keyed: &Alter, last: bool) -> usize {
     let mut at = 0;
     while at < bytes.len() {
@@ -109,20 +112,79 @@ pub(super) fn alter(bytes: &mut [u8], keyed: &Alter, last: bool) -> usize {
                 Some(length) => at += length,
                 None => return at,
             },
-            _ => match run(&bytes[at..], last) {
-                Some(Run { length: 0, .. }) => at += 1, // a byte of a character that is not alphanumeric
-                Some(found) => {
-                    let end = at + found.length;
-                    if found.characters >= SHORTEST && found.classes & bit(Class::Digit) != 0 {
-                        replace(&mut bytes[at..end], found.classes, keyed);
-                    }
-                    at = end;
+            _ => {
+                let (length, classes) = stretch(&bytes[at..]);
+                let end = at + length;
+                if end == bytes.len() && !last {
+                    return at;
                 }
-                None => return at,
-            },
+                if classes & bit(Class::Digit) != 0 {
+                    if classes & bit(Class::Wide) != 0 {
+                        alter_wide(&mut bytes[at..end], keyed);
+                    } else if length >= SHORTEST {
+                        replace(&mut bytes[at..end], classes, keyed);
+                    }
+                }
+                at = end;
+            }
         }
     }
     at
+}
+
+/// The bytes up to the first one that is ASCII and in no run, and a bit for each [`Class`] among them.
+#[inline]
+fn stretch(bytes: &[u8]) -> (usize, u32) {
+    let mut classes = 0;
+    for (length, &byte) in bytes.iter().enumerate() {
+        let class = CLASS[byte as usize];
+        if class > Class::Wide {
+            return (length, classes);
+        }
+        classes |= bit(class);
+    }
+    (bytes.len(), classes)
+}
+
+/// Replaces the runs of a stretch that holds bytes beyond ASCII.
+fn alter_wide(bytes: &mut [u8], keyed: &Alter) {
+    let (mut start, mut characters, mut classes) = (0, 0, 0);
+    let mut at = 0;
+    while at <= bytes.len() {
+        let length = match bytes.get(at) {
+            None => 0,
+            Some(byte) if byte.is_ascii() => 1,
+            Some(_) => wide(&bytes[at..]),
+        };
+        if length > 0 {
+            classes |= bit(CLASS[bytes[at] as usize]);
+            characters += 1;
+            at += length;
+            continue;
+        }
+        if characters >= SHORTEST && classes & bit(Class::Digit) != 0 {
+            replace(&mut bytes[start..at], classes, keyed);
+        }
+        // one byte of what is in no run; any others of the same character are in none either
+        at += 1;
+        (start, characters, classes) = (at, 0, 0);
+    }
+}
+
+/// The bytes of the alphanumeric character at the beginning of `bytes`, which is not ASCII; 0 for any other character and
+/// for bytes that are no character.
+fn wide(bytes: &[u8]) -> usize {
+    let length = match bytes[0] {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => return 0,
+    };
+    let text = bytes.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok());
+    match text.and_then(|text| text.chars().next()) {
+        Some(character) if character.is_alphanumeric() => length,
+        _ => 0,
+    }
 }
 
 /// The bytes of the escape at the beginning of `bytes`, a backslash; 1 if it escapes nothing.
@@ -140,57 +202,6 @@ fn escape(bytes: &[u8], last: bool) -> Option<usize> {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Some(2),
         Some(_) => Some(1),
     }
-}
-
-/// A run of alphanumeric characters.
-struct Run {
-    /// In bytes.
-    length: usize,
-    characters: usize,
-    /// A bit for each [`Class`] in it.
-    classes: u32,
-}
-
-/// The run at the beginning of `bytes`; of length 0 if they begin with something else.
-#[inline]
-fn run(bytes: &[u8], last: bool) -> Option<Run> {
-    let mut run = Run { length: 0, characters: 0, classes: 0 };
-    while let Some(&byte) = bytes.get(run.length) {
-        let class = CLASS[byte as usize];
-        if class < Class::Wide {
-            run.length += 1;
-        } else if class == Class::Wide {
-            match wide(&bytes[run.length..], last)? {
-                0 => return Some(run),
-                length => run.length += length,
-            }
-        } else {
-            return Some(run);
-        }
-        run.classes |= bit(class);
-        run.characters += 1;
-    }
-    last.then_some(run)
-}
-
-/// The bytes of the alphanumeric character at the beginning of `bytes`, which is not ASCII; 0 for any other character and
-/// for bytes that are no character.
-#[cold]
-fn wide(bytes: &[u8], last: bool) -> Option<usize> {
-    let length = match bytes[0] {
-        0xc2..=0xdf => 2,
-        0xe0..=0xef => 3,
-        0xf0..=0xf4 => 4,
-        _ => return Some(0),
-    };
-    let Some(bytes) = bytes.get(..length) else {
-        // cut short: the rest may follow, unless what is there is wrong already or is all there is
-        let cut =
-            std::str::from_utf8(bytes).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none());
-        return if cut && !last { None } else { Some(0) };
-    };
-    let character = std::str::from_utf8(bytes).ok().and_then(|text| text.chars().next());
-    Some(if character.is_some_and(char::is_alphanumeric) { length } else { 0 })
 }
 
 /// Replaces a run character by character.
