@@ -1,0 +1,248 @@
+//! The writer of one field of one batch: what the inner loop of a build calls.
+//!
+//! A new term costs a table entry, a record and its bytes; its first occurrence stays in the record, and only a second
+//! one starts a stream in the arena. Before anything is allocated the meter is told the new sum of arena and vocabulary,
+//! all of which a spill frees; between allocations it is told nothing but new terms.
+use crate::accounting::{Account, Meter};
+use crate::writer::arena::Arena;
+use crate::writer::order::Order;
+use crate::writer::stream::{occurrence, varint};
+use crate::writer::vocabulary::{ALONE, Probe, Vocabulary};
+
+/// One field of one batch.
+#[derive(Debug)]
+pub struct Writer {
+    pub(super) vocabulary: Vocabulary,
+    pub(super) arena: Arena,
+    block_bytes: usize,
+    documents_with_tokens: u32,
+    /// what the meter was told last
+    settled: usize,
+}
+
+impl Writer {
+    /// A writer that holds nothing yet.
+    pub fn new(block_bytes: usize) -> Writer {
+        Writer {
+            vocabulary: Vocabulary::new(block_bytes),
+            arena: Arena::new(block_bytes),
+            block_bytes,
+            documents_with_tokens: 0,
+            settled: 0,
+        }
+    }
+
+    /// Bytes of the posting blocks: they change only when a block comes or goes.
+    pub fn arena_bytes(&self) -> usize {
+        self.arena.bytes() + self.arena.list_bytes()
+    }
+
+    /// Capacities of the vocabulary's table, records and bytes: they change when a block comes or the table grows.
+    pub fn vocabulary_bytes(&self) -> usize {
+        self.vocabulary.bytes() + self.vocabulary.list_bytes()
+    }
+
+    /// What a spill frees: arena and vocabulary.
+    #[inline]
+    pub fn held_bytes(&self) -> usize {
+        self.arena_bytes() + self.vocabulary_bytes()
+    }
+
+    /// Whether a spill would write nothing.
+    pub fn is_empty(&self) -> bool {
+        self.vocabulary.is_empty()
+    }
+
+    /// Terms in memory.
+    pub fn terms(&self) -> usize {
+        self.vocabulary.len()
+    }
+
+    /// Addresses are nearly used up: the writer has to be spilled before more than a few blocks are added.
+    pub fn is_full(&self) -> bool {
+        self.arena.is_full() || self.vocabulary.is_full()
+    }
+
+    /// Documents of the batch with at least one token in this field, spilled ones too.
+    pub fn documents_with_tokens(&self) -> u32 {
+        self.documents_with_tokens
+    }
+
+    /// The next token: documents ascend, positions ascend within one. True if a block was added: time to ask whether to
+    /// spill.
+    #[inline(always)]
+    pub fn add<M: Meter>(&mut self, meter: &mut M, term: &[u8], document: u32, position: u32) -> bool {
+        self.documents_with_tokens += u32::from(position == 0);
+        let probe = Vocabulary::probe(term);
+        let Some(id) = self.vocabulary.find(probe, term) else {
+            return self.add_new(meter, probe, term, document, position);
+        };
+        let mut grown = false;
+        let settled = self.settled;
+        let record = self.vocabulary.record_mut(id);
+        let mut grow = |more: usize| {
+            grown = true;
+            meter.set_arena(settled + more);
+        };
+        if record.head == ALONE {
+            // the first occurrence is written when the second comes
+            record.head = self.arena.start(&mut grow);
+            record.tail = record.head;
+            let (first, second) = occurrence(None, record.last_document, record.last_position);
+            for value in std::iter::once(first).chain(second) {
+                let (bits, length) = varint(value);
+                record.tail = self.arena.append(record.tail, bits, length, &mut grow);
+            }
+        }
+        let (first, second) = occurrence(Some((record.last_document, record.last_position)), document, position);
+        let (mut bits, mut length) = varint(first);
+        if let Some(second) = second {
+            let (more, more_length) = varint(second);
+            if length + more_length <= 8 {
+                bits |= more << (8 * length);
+                length += more_length;
+            } else {
+                record.tail = self.arena.append(record.tail, bits, length, &mut grow);
+                (bits, length) = (more, more_length);
+            }
+        }
+        record.tail = self.arena.append(record.tail, bits, length, &mut grow);
+        (record.last_document, record.last_position) = (document, position);
+        if grown {
+            self.settle(meter);
+        }
+        grown
+    }
+
+    /// A term that the vocabulary does not have yet.
+    #[inline]
+    fn add_new<M: Meter>(&mut self, meter: &mut M, probe: Probe, term: &[u8], document: u32, position: u32) -> bool {
+        meter.new_term();
+        let (bytes, copied) = self.vocabulary.growth_bytes(term.len());
+        if bytes == 0 {
+            self.vocabulary.insert(probe, term, document, position);
+            return false;
+        }
+        // while the table is copied the old one exists as well
+        meter.account().charge(copied);
+        meter.set_arena(self.settled + bytes);
+        self.vocabulary.insert(probe, term, document, position);
+        self.settle(meter);
+        meter.account().release(copied);
+        true
+    }
+
+    /// After growth the sum is said to the byte, lists of blocks included.
+    #[cold]
+    fn settle<M: Meter>(&mut self, meter: &mut M) {
+        self.settled = self.held_bytes();
+        meter.set_arena(self.settled);
+    }
+
+    /// The terms in byte order, for a spill or a merge.
+    pub fn order(&self, account: &mut impl Account) -> Order {
+        Order::of(&self.vocabulary, account)
+    }
+
+    /// Gives all blocks and the table back to the allocator. The caller tells the meter.
+    pub fn clear(&mut self) {
+        self.vocabulary = Vocabulary::new(self.block_bytes);
+        self.arena = Arena::new(self.block_bytes);
+        self.settled = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounting::Off;
+    use crate::error::Error;
+    use crate::writer::order::span;
+    use crate::writer::stream::Decoder;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// Term -> occurrences.
+    type Plain = BTreeMap<Vec<u8>, Vec<(u32, u32)>>;
+
+    fn read(writer: &Writer) -> Plain {
+        let order = writer.order(&mut Off);
+        let mut plain = Plain::new();
+        let mut last = Vec::new();
+        for &(_, id) in order.terms() {
+            let (record, mut short, mut decoder) = (writer.vocabulary.record(id), [0; 8], Decoder::default());
+            let term = writer.vocabulary.term(record, &mut short).to_vec();
+            assert!(term > last, "terms ascend");
+            let occurrences = plain.entry(term.clone()).or_default();
+            span(&writer.arena, record, |piece, _| {
+                decoder.feed::<Error>(piece, |document, position| {
+                    occurrences.push((document, position));
+                    Ok(())
+                })
+            })
+            .unwrap();
+            decoder.end().unwrap();
+            last = term;
+        }
+        plain
+    }
+
+    /// Remembers what it was told.
+    #[derive(Default)]
+    struct Told {
+        off: Off,
+        arena: Vec<usize>,
+        terms: usize,
+    }
+
+    impl Meter for Told {
+        type Account = Off;
+        fn account(&mut self) -> &mut Off {
+            &mut self.off
+        }
+        fn set_arena(&mut self, bytes: usize) {
+            if self.arena.last() != Some(&bytes) {
+                self.arena.push(bytes);
+            }
+        }
+        fn new_term(&mut self) {
+            self.terms += 1;
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_added_is_read_back_in_byte_order(
+            documents in proptest::collection::vec(proptest::collection::vec("[a-d]{1,2}|[ab]{7,10}|z{30,40}", 0..12), 1..40),
+            gap in prop_oneof![Just(1u32), Just(1000), Just(70_000_000)],
+            block_bytes in prop_oneof![Just(64usize), Just(1024), Just(32768)]
+        ) {
+            let (mut writer, mut told, mut plain) = (Writer::new(block_bytes), Told::default(), Plain::new());
+            for (document, terms) in documents.iter().enumerate() {
+                for (position, term) in terms.iter().enumerate() {
+                    let (document, position) = (document as u32 * gap, position as u32 * gap);
+                    writer.add(&mut told, term.as_bytes(), document, position);
+                    plain.entry(term.clone().into_bytes()).or_default().push((document, position));
+                }
+            }
+            prop_assert_eq!(read(&writer), plain);
+            prop_assert_eq!(told.terms, writer.terms());
+            prop_assert_eq!(told.arena.last().copied().unwrap_or(0), writer.held_bytes());
+            prop_assert_eq!(writer.documents_with_tokens() as usize, documents.iter().filter(|terms| !terms.is_empty()).count());
+            writer.clear();
+            prop_assert_eq!(writer.held_bytes(), 0);
+        }
+    }
+
+    /// B71: the meter hears of blocks, not of terms.
+    #[test]
+    fn a_million_terms_tell_the_meter_of_blocks_only() {
+        let (mut writer, mut told) = (Writer::new(1 << 20), Told::default());
+        let mut grown = 0;
+        for number in 0..1_000_000u32 {
+            grown += usize::from(writer.add(&mut told, format!("{}", number % 5000).as_bytes(), number / 10, number % 10));
+        }
+        let blocks = writer.held_bytes() >> 20;
+        assert!(grown <= blocks + 20 && told.arena.len() <= 2 * grown, "{grown} growths, {blocks} MiB, {:?}", told.arena);
+    }
+}

@@ -1,0 +1,333 @@
+//! The terms of a writer: a table of their hashes, a record of one half cache line each, and their bytes.
+//!
+//! A term of up to 8 bytes is in its record whole, as a big-endian word that is also what terms are sorted by; the bytes
+//! of a longer one are in a block as well, and a term longer than a quarter of a block has one of its own. Records are in
+//! blocks too, so that nothing is copied when they grow; the table keeps the hashes, so that its growth touches neither
+//! records nor bytes. [`Vocabulary::growth_bytes`] says beforehand what a new term will allocate.
+use hashbrown::HashTable;
+
+/// No first slice: the term has one occurrence so far, which is in the record.
+pub const ALONE: u32 = u32::MAX;
+/// Blocks left before the end of the addresses at which a vocabulary calls itself full.
+const MARGIN: usize = 8;
+/// Bytes that a table entry takes, with its control byte.
+const ENTRY: usize = size_of::<(u32, u32)>() + 1;
+
+/// A term, and where its postings are.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(32))]
+pub struct Record {
+    /// the first 8 bytes, big-endian, filled up with 0
+    pub key: u64,
+    pub length: u32,
+    /// of the bytes, if there are more than 8
+    address: u32,
+    pub last_document: u32,
+    pub last_position: u32,
+    /// first slice of the postings, or [`ALONE`]
+    pub head: u32,
+    pub tail: u32,
+}
+
+/// The vocabulary of one writer.
+#[derive(Debug)]
+pub struct Vocabulary {
+    /// (hash, term id)
+    table: HashTable<(u32, u32)>,
+    records: Vec<Vec<Record>>,
+    record_shift: u32,
+    terms: u32,
+    blocks: Vec<Vec<u8>>,
+    /// the block that is being filled
+    current: usize,
+    block_bytes: usize,
+    shift: u32,
+    /// capacities of all byte blocks
+    byte_block_bytes: usize,
+}
+
+/// The first 8 bytes of a term as a big-endian word.
+#[inline(always)]
+pub fn key(term: &[u8]) -> u64 {
+    if let Some(first) = term.first_chunk::<8>() {
+        return u64::from_be_bytes(*first);
+    }
+    let length = term.len() as u32;
+    if let (Some(first), Some(last)) = (term.first_chunk::<4>(), term.last_chunk::<4>()) {
+        return u64::from(u32::from_be_bytes(*first)) << 32 | u64::from(u32::from_be_bytes(*last)) << (8 * (8 - length));
+    }
+    match *term {
+        [a] => u64::from(a) << 56,
+        [a, b] => u64::from(a) << 56 | u64::from(b) << 48,
+        [a, b, c] => u64::from(a) << 56 | u64::from(b) << 48 | u64::from(c) << 40,
+        _ => 0,
+    }
+}
+
+/// Multiplies to 128 bits and folds the halves: the step of the hash.
+#[inline(always)]
+fn fold(a: u64, b: u64) -> u64 {
+    let wide = u128::from(a) * u128::from(b);
+    wide as u64 ^ (wide >> 64) as u64
+}
+
+/// A hash of the term with fixed seeds, so that nothing depends on the run.
+#[inline(always)]
+fn hash(key: u64, term: &[u8]) -> u64 {
+    const SEEDS: [u64; 3] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93, 0xA076_1D64_78BD_642F];
+    let mut state = fold(key ^ SEEDS[0], term.len() as u64 ^ SEEDS[1]);
+    if term.len() > 8 {
+        let rest = &term[8..];
+        let (pairs, _) = rest.as_chunks::<16>();
+        for pair in pairs {
+            state = fold(word(&pair[..8]) ^ state, word(&pair[8..]) ^ SEEDS[2]);
+        }
+        // the last 16 bytes overlap what came before, where the length is no multiple of 16
+        let last = &term[term.len().saturating_sub(16)..];
+        state = fold(word(&last[..8]) ^ state, word(&last[last.len() - 8..]) ^ SEEDS[1]);
+    }
+    state
+}
+
+#[inline(always)]
+fn word(bytes: &[u8]) -> u64 {
+    bytes.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// The table's hash of a kept half of a hash: it takes its tag from the upper end, its place from the lower.
+#[inline(always)]
+fn spread(half: u32) -> u64 {
+    u64::from(half) << 32 | u64::from(half)
+}
+
+/// What [`Vocabulary::probe`] makes of a term: look-up and insertion share it.
+#[derive(Debug, Clone, Copy)]
+pub struct Probe {
+    pub key: u64,
+    half: u32,
+}
+
+impl Vocabulary {
+    /// A vocabulary without terms, which holds nothing. `block_bytes` as for the arena.
+    pub fn new(block_bytes: usize) -> Vocabulary {
+        let block_bytes = block_bytes.clamp(64, 64 << 20);
+        Vocabulary {
+            table: HashTable::new(),
+            records: Vec::new(),
+            record_shift: (block_bytes / size_of::<Record>()).max(16).ilog2(),
+            terms: 0,
+            blocks: Vec::new(),
+            current: 0,
+            block_bytes,
+            shift: block_bytes.next_power_of_two().trailing_zeros(),
+            byte_block_bytes: 0,
+        }
+    }
+
+    /// Terms so far.
+    pub fn len(&self) -> usize {
+        self.terms as usize
+    }
+
+    /// Whether there are no terms.
+    pub fn is_empty(&self) -> bool {
+        self.terms == 0
+    }
+
+    /// Capacities of the table, the records and the bytes.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.table.allocation_size() + (self.records.len() << self.record_shift) * size_of::<Record>() + self.byte_block_bytes
+    }
+
+    /// What the lists of blocks take besides.
+    pub fn list_bytes(&self) -> usize {
+        self.records.capacity() * size_of::<Vec<Record>>() + self.blocks.capacity() * size_of::<Vec<u8>>()
+    }
+
+    /// The addresses of term bytes, or the term ids, are nearly used up: time to spill.
+    pub fn is_full(&self) -> bool {
+        self.blocks.len() + MARGIN >= 1 << (32 - self.shift) || self.terms >= u32::MAX - MARGIN as u32
+    }
+
+    /// What look-up and insertion need of a term.
+    #[inline(always)]
+    pub fn probe(term: &[u8]) -> Probe {
+        let key = key(term);
+        Probe { key, half: (hash(key, term) >> 32) as u32 }
+    }
+
+    /// The id of a term.
+    #[inline(always)]
+    pub fn find(&self, probe: Probe, term: &[u8]) -> Option<u32> {
+        self.table
+            .find(spread(probe.half), |&(half, id)| {
+                half == probe.half && {
+                    let record = self.record(id);
+                    record.key == probe.key
+                        && record.length as usize == term.len()
+                        && (term.len() <= 8 || self.long(record)[8..] == term[8..])
+                }
+            })
+            .map(|&(_, id)| id)
+    }
+
+    /// The record of a term.
+    #[inline(always)]
+    pub fn record(&self, id: u32) -> &Record {
+        &self.records[(id >> self.record_shift) as usize][(id & ((1 << self.record_shift) - 1)) as usize]
+    }
+
+    /// The record of a term, to be changed.
+    #[inline(always)]
+    pub fn record_mut(&mut self, id: u32) -> &mut Record {
+        &mut self.records[(id >> self.record_shift) as usize][(id & ((1 << self.record_shift) - 1)) as usize]
+    }
+
+    /// What the insertion of a term of `length` bytes will allocate: for good, and while the table is copied.
+    #[inline]
+    pub fn growth_bytes(&self, length: usize) -> (usize, usize) {
+        let mut bytes = 0;
+        if (self.terms as usize) >> self.record_shift == self.records.len() {
+            bytes += size_of::<Record>() << self.record_shift;
+        }
+        if length > 8 && !self.fits(length) {
+            bytes += if self.is_long(length) { length } else { self.block_bytes };
+        }
+        let mut copied = 0;
+        if self.table.len() == self.table.capacity() {
+            copied = self.table.allocation_size();
+            bytes += copied.max(4 * ENTRY);
+        }
+        (bytes, copied)
+    }
+
+    /// A term longer than a quarter of a block has a block of its own.
+    fn is_long(&self, length: usize) -> bool {
+        length > self.block_bytes / 4
+    }
+
+    fn fits(&self, length: usize) -> bool {
+        !self.is_long(length)
+            && self.blocks.get(self.current).is_some_and(|block| block.capacity() - block.len() >= length)
+    }
+
+    /// Adds a term that [`Vocabulary::find`] did not find, with its only occurrence. Lines are below 4 GiB, so terms are.
+    pub fn insert(&mut self, probe: Probe, term: &[u8], document: u32, position: u32) {
+        let id = self.terms;
+        let record = Record {
+            key: probe.key,
+            length: term.len() as u32,
+            address: if term.len() > 8 { self.keep(term) } else { 0 },
+            last_document: document,
+            last_position: position,
+            head: ALONE,
+            tail: 0,
+        };
+        if self.table.len() == self.table.capacity() {
+            self.table.reserve(1, |&(half, _)| spread(half));
+        }
+        self.table.insert_unique(spread(probe.half), (probe.half, id), |&(half, _)| spread(half));
+        if id as usize >> self.record_shift == self.records.len() {
+            self.records.push(Vec::with_capacity(1 << self.record_shift));
+        }
+        self.records[id as usize >> self.record_shift].push(record);
+        self.terms = id + 1;
+    }
+
+    /// Copies a term's bytes into a block.
+    fn keep(&mut self, term: &[u8]) -> u32 {
+        if !self.fits(term.len()) {
+            let long = self.is_long(term.len());
+            let bytes = if long { term.len() } else { self.block_bytes };
+            self.blocks.push(Vec::with_capacity(bytes));
+            self.byte_block_bytes += bytes;
+            if long {
+                let own = self.blocks.len() - 1;
+                self.blocks[own].extend_from_slice(term);
+                return (own << self.shift) as u32;
+            }
+            self.current = self.blocks.len() - 1;
+        }
+        let block = &mut self.blocks[self.current];
+        let address = (self.current << self.shift) as u32 | block.len() as u32;
+        block.extend_from_slice(term);
+        address
+    }
+
+    /// The bytes of a term longer than 8.
+    #[inline(always)]
+    fn long(&self, record: &Record) -> &[u8] {
+        let at = record.address as usize & ((1 << self.shift) - 1);
+        &self.blocks[record.address as usize >> self.shift][at..at + record.length as usize]
+    }
+
+    /// The bytes of a term; those of a short one are put into `short`.
+    #[inline]
+    pub fn term<'a>(&'a self, record: &Record, short: &'a mut [u8; 8]) -> &'a [u8] {
+        if record.length > 8 {
+            self.long(record)
+        } else {
+            *short = record.key.to_be_bytes();
+            &short[..record.length as usize]
+        }
+    }
+
+    /// Which of two terms with the same key comes first.
+    pub fn compare_beyond_key(&self, a: u32, b: u32) -> std::cmp::Ordering {
+        let (a, b) = (self.record(a), self.record(b));
+        match (a.length > 8, b.length > 8) {
+            (true, true) => self.long(a)[8..].cmp(&self.long(b)[8..]),
+            _ => a.length.cmp(&b.length),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_the_first_eight_bytes_filled_up() {
+        for length in 0..20usize {
+            let term: Vec<u8> = (1..=length as u8).collect();
+            let mut plain = [0u8; 8];
+            plain[..length.min(8)].copy_from_slice(&term[..length.min(8)]);
+            assert_eq!(key(&term), u64::from_be_bytes(plain), "{length}");
+        }
+    }
+
+    #[test]
+    fn every_allocation_is_said_beforehand_to_the_byte() {
+        for block_bytes in [64usize, 1024, 32 << 10] {
+            let mut vocabulary = Vocabulary::new(block_bytes);
+            let mut said = 0;
+            assert_eq!(vocabulary.bytes(), 0);
+            for number in 0..5000usize {
+                let term = format!("{number:x}{}", "y".repeat(number * 7 % 41 * usize::from(number % 3 == 0)));
+                let probe = Vocabulary::probe(term.as_bytes());
+                assert_eq!(vocabulary.find(probe, term.as_bytes()), None);
+                said += vocabulary.growth_bytes(term.len()).0;
+                vocabulary.insert(probe, term.as_bytes(), 1, 2);
+                let off = said.abs_diff(vocabulary.bytes());
+                assert!(off <= 64, "{off} bytes were not said, of {said}");
+                said = vocabulary.bytes();
+                assert_eq!(vocabulary.find(probe, term.as_bytes()), Some(number as u32));
+                let mut short = [0; 8];
+                assert_eq!(vocabulary.term(vocabulary.record(number as u32), &mut short), term.as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn a_term_longer_than_a_block_has_a_block_of_its_own() {
+        let mut vocabulary = Vocabulary::new(1024);
+        let (long, short) = ("z".repeat(100_000), "a123456789");
+        for term in [short, &long, "b123456789"] {
+            vocabulary.insert(Vocabulary::probe(term.as_bytes()), term.as_bytes(), 0, 0);
+        }
+        let mut buffer = [0; 8];
+        assert_eq!(vocabulary.term(vocabulary.record(1), &mut buffer), long.as_bytes());
+        assert_eq!(vocabulary.blocks.len(), 2, "the block before goes on being filled");
+    }
+}
