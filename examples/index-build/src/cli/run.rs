@@ -1,6 +1,5 @@
 //! From arguments to an exit code. A command does its work first and speaks last, so that an error leaves stdout empty.
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
@@ -16,8 +15,11 @@ use crate::build::{Watch, build};
 use crate::compare::{self, CompareOptions};
 use crate::error::{Error, Result};
 use crate::expand::{ExpandOptions, expand};
+use crate::inspect::inspect;
 use crate::options::BuildOptions;
+use crate::query::{Index, Query};
 use crate::report::BuildReport;
+use crate::verify::verify;
 
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
@@ -54,7 +56,9 @@ fn command(Arguments { command, output }: Arguments) -> Result<ExitCode> {
         Some(Command::Build(arguments)) => run_build(*arguments, output)?,
         Some(Command::Expand(arguments)) => run_expand(arguments, output)?,
         Some(Command::Compare(arguments)) => run_compare(arguments, output)?,
-        Some(_) => return Err(Error::Failed("shim".into())),
+        Some(Command::Query(arguments)) => run_query(arguments, output)?,
+        Some(Command::Inspect(arguments)) => run_inspect(&arguments, output)?,
+        Some(Command::Verify(arguments)) => return run_verify(&arguments, output),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -81,9 +85,42 @@ pub(super) fn build_with_progress(options: &BuildOptions, watch: &Arc<Watch>, ou
     build(options, watch)
 }
 
-/// Documents and occurrences of a term of a text index.
-pub(super) fn look_up(_index: &Path, _term: &str) -> Result<(u64, u64)> {
-    Err(Error::Failed("shim".into()))
+fn run_query(arguments: args::Query, output: Output) -> Result<()> {
+    let _listener = signal::Listener::ending();
+    let question = match (arguments.term, arguments.phrase, arguments.and, arguments.or) {
+        (Some(term), ..) => Query::Term(term),
+        (_, Some(text), ..) => Query::Phrase(text),
+        (_, _, Some(text), _) => Query::And(text),
+        (.., Some(text)) => Query::Or(text),
+        _ => return Err(Error::Usage("a query needs --term, --phrase, --and or --or".to_owned())),
+    };
+    let answer = Index::open(&arguments.index)?.query(arguments.field.as_deref(), &question, arguments.ids)?;
+    if output.json { print_json(&answer) } else { print(&table::query(&answer)) }
+}
+
+fn run_inspect(arguments: &args::Inspect, output: Output) -> Result<()> {
+    let _listener = signal::Listener::ending();
+    let inspected = inspect(&arguments.index)?;
+    if output.json { print_json(&inspected) } else { print(&table::inspect(&inspected)) }
+}
+
+/// Differences are a result, which is printed, and a failure.
+fn run_verify(arguments: &args::Verify, output: Output) -> Result<ExitCode> {
+    let _listener = signal::Listener::ending();
+    let verified = verify(&arguments.index, &arguments.truth)?;
+    if output.json {
+        print_json(&verified)?
+    } else {
+        print(&table::verify(&verified))?
+    }
+    if verified.passed() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    note(&match verified.differences.len() as u64 {
+        0 => "nothing was compared: the truth says nothing of this kind of index".to_owned(),
+        differences => format!("the index is not as the truth says, {}", table::many(differences, "difference")),
+    });
+    Ok(ExitCode::from(1))
 }
 
 fn run_expand(arguments: args::Expand, output: Output) -> Result<()> {

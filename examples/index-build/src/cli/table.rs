@@ -2,7 +2,11 @@
 //! as in the JSON.
 use super::size::{grouped, human};
 use crate::compare::{Comparison, Spread};
+use crate::inspect::Inspected;
+use crate::manifest::Kind;
+use crate::query::Answer;
 use crate::report::BuildReport;
+use crate::verify::Verified;
 
 /// Rows of cells in columns: the first column to the left, the others to the right or, with `left`, all to the left.
 pub(super) fn aligned(rows: &[Vec<String>], left: bool) -> String {
@@ -105,14 +109,74 @@ pub(super) fn build(report: &BuildReport) -> String {
     pairs(&rows)
 }
 
+/// What a question came to.
+pub(super) fn query(answer: &Answer) -> String {
+    let mut rows = vec![("documents", format!("{} of {}", grouped(answer.df), grouped(answer.documents)))];
+    rows.extend(answer.occurrences.map(|occurrences| ("occurrences", grouped(occurrences))));
+    if !answer.ids.is_empty() {
+        let ids: Vec<String> = answer.ids.iter().map(u64::to_string).collect();
+        rows.push(("ids", ids.join(" ")));
+    }
+    pairs(&rows)
+}
+
+/// What a comparison with a truth came to.
+pub(super) fn verify(verified: &Verified) -> String {
+    let mut rows =
+        vec![("checked", grouped(verified.checked)), ("differences", grouped(verified.differences.len() as u64))];
+    rows.extend(verified.differences.iter().map(|difference| ("", difference.clone())));
+    rows.extend(verified.skipped.iter().map(|skipped| ("skipped", skipped.clone())));
+    pairs(&rows)
+}
+
+/// What an index consists of.
+pub(super) fn inspect(index: &Inspected) -> String {
+    let kind = match index.kind {
+        Kind::Text => "text",
+        Kind::Jsonl => "JSON lines",
+    };
+    let mut documents = grouped(index.documents);
+    if index.skipped_documents > 0 {
+        documents += &format!(", {} lines skipped", grouped(index.skipped_documents));
+    }
+    let bytes = &index.bytes;
+    let mut out = pairs(&[
+        ("format version", format!("{}, {kind}", index.format_version)),
+        ("segments", format!("{}, batches of {}", grouped(index.segments), human(index.batch_bytes))),
+        ("documents", documents),
+        ("distinct terms", format!("{}, {}", grouped(index.terms), many(index.dictionary_entries, "dictionary entry"))),
+        ("tokens", format!("{}, {}", grouped(index.tokens), many(index.postings, "posting"))),
+        ("input", human(index.input_bytes)),
+        ("input sha256", index.input_sha256.clone()),
+        ("index", human(bytes.total)),
+        ("  dictionaries", human(bytes.terms)),
+        ("  postings", human(bytes.postings)),
+        ("  positions", human(bytes.positions)),
+        ("  manifest", human(bytes.manifest)),
+    ]);
+    let mut rows =
+        vec![["field", "entries", "tokens", "postings", "documents with tokens"].map(str::to_owned).to_vec()];
+    rows.extend(index.fields.iter().map(|field| {
+        // a field's name is any string: shown so that it keeps to its line
+        let mut row = vec![field.name.escape_debug().to_string()];
+        let counts = [field.dictionary_entries, field.tokens, field.postings, field.documents_with_tokens];
+        row.extend(counts.map(grouped));
+        row
+    }));
+    out.push('\n');
+    out.push_str(&aligned(&rows, false));
+    out
+}
+
 /// A count with its noun.
 pub(super) fn many(count: u64, noun: &str) -> String {
-    let plural = match noun {
-        _ if count == 1 => "",
-        _ if noun.ends_with('s') || noun.ends_with('h') => "es",
-        _ => "s",
-    };
-    format!("{} {noun}{plural}", grouped(count))
+    let count_text = grouped(count);
+    match noun.strip_suffix('y') {
+        _ if count == 1 => format!("{count_text} {noun}"),
+        Some(stem) => format!("{count_text} {stem}ies"),
+        None if noun.ends_with('h') => format!("{count_text} {noun}es"),
+        None => format!("{count_text} {noun}s"),
+    }
 }
 
 /// What accounting costs.
@@ -164,5 +228,6 @@ mod tests {
         assert_eq!(many(1, "run"), "1 run");
         assert_eq!(many(0, "run"), "0 runs");
         assert_eq!(many(1200, "publish"), "1,200 publishes");
+        assert_eq!(many(2, "entry"), "2 entries");
     }
 }

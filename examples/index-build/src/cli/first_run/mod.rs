@@ -19,6 +19,7 @@ use super::{run, signal, table};
 use crate::build::Watch;
 use crate::error::{Error, Result};
 use crate::options::BuildOptions;
+use crate::query::{Index, Query};
 use crate::report::BuildReport;
 
 mod scan;
@@ -100,9 +101,11 @@ fn check(options: &BuildOptions, files: &[PathBuf], watch: &Watch) -> Result<Vec
         0 => Ok(()),
         signal => Err(Error::Interrupted { signal }),
     })?;
+    let index = Index::open(&options.index)?;
     let mut terms = Vec::new();
     for (choice, scanned) in choices.into_iter().zip(counts) {
-        let (df, occurrences) = super::run::look_up(&options.index, &choice.term)?;
+        let answer = index.query(None, &Query::Term(choice.term.clone()), 0)?;
+        let (df, occurrences) = (answer.df, answer.occurrences.unwrap_or(0));
         if (df, occurrences) != (scanned.df, scanned.occurrences) {
             return Err(Error::Failed(format!(
                 "term {:?}: the index says {df} documents and {occurrences} occurrences, a plain scan of the input {} and {}",
