@@ -27,6 +27,17 @@ pub(super) fn listen(quiet: bool) {
 
 struct Lines;
 
+impl Lines {
+    fn text(event: &Event<'_>) -> String {
+        let mut line = Line::default();
+        event.record(&mut line);
+        match line.fields.as_str() {
+            "" => format!("index-build: warning: {}", line.message),
+            fields => format!("index-build: warning: {} ({fields})", line.message),
+        }
+    }
+}
+
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.is_event() && *metadata.level() <= Level::WARN
@@ -46,9 +57,7 @@ impl Subscriber for Lines {
     fn exit(&self, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
-        event.record(&mut line);
-        let text = format!("index-build: warning: {}{}", line.message, line.fields);
+        let text = Lines::text(event);
         let write = || {
             // a closed stderr is no reason to fail
             let _ = writeln!(std::io::stderr(), "{text}");
@@ -68,15 +77,53 @@ struct Line {
 }
 
 impl Visit for Line {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.record_debug(field, &format_args!("{value}"));
-    }
-
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         // writing to a String cannot fail
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
-            name => write!(self.fields, ", {name} {value:?}"),
+            name => {
+                let comma = if self.fields.is_empty() { "" } else { ", " };
+                write!(self.fields, "{comma}{name} {value:?}")
+            }
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps the lines instead of writing them.
+    struct Kept(std::sync::Arc<Mutex<Vec<String>>>);
+
+    impl Subscriber for Kept {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            Lines.enabled(metadata)
+        }
+        fn new_span(&self, span: &Attributes<'_>) -> Id {
+            Lines.new_span(span)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+        fn event(&self, event: &Event<'_>) {
+            self.0.lock().unwrap().push(Lines::text(event));
+        }
+    }
+
+    #[test]
+    fn a_warning_is_one_line_with_its_message_first_and_what_is_less_is_not_said() {
+        let kept = std::sync::Arc::default();
+        tracing::subscriber::with_default(Kept(std::sync::Arc::clone(&kept)), || {
+            tracing::info!("not said");
+            tracing::warn!(writer = "a\nb", bytes = 5, "{} too much", 3);
+            tracing::error!("plain");
+        });
+        let lines = kept.lock().unwrap().clone();
+        assert_eq!(
+            lines,
+            ["index-build: warning: 3 too much (writer \"a\\nb\", bytes 5)", "index-build: warning: plain"]
+        );
     }
 }

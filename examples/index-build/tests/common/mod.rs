@@ -23,15 +23,20 @@ pub(crate) fn command(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) ->
 
 /// Runs the command to its end.
 pub(crate) fn run(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Said {
-    let output = command(arguments).output().unwrap();
-    Said {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    Said::of(command(arguments))
 }
 
 impl Said {
+    /// What `command` says when it is run to its end.
+    pub(crate) fn of(mut command: Command) -> Said {
+        let output = command.output().unwrap();
+        Said {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     /// The JSON object that was printed, which has to be all of stdout.
     pub(crate) fn json(&self) -> Value {
         assert_eq!(self.code, Some(0), "{self:?}");

@@ -35,7 +35,8 @@ struct Answer {
     /// `cargo` or `made`.
     source: &'static str,
     files: usize,
-    index: PathBuf,
+    /// The index folder.
+    index: String,
     build: BuildReport,
     terms: Vec<Term>,
 }
@@ -90,7 +91,8 @@ pub(super) fn first_run(output: Output) -> Result<()> {
         )));
     }
 
-    let answer = Answer { source, files: input.files.len(), index: options.index, build: report, terms };
+    let index = options.index.display().to_string();
+    let answer = Answer { source, files: input.files.len(), index, build: report, terms };
     if output.json { run::print_json(&answer) } else { run::print(&text(&answer, &what)) }
 }
 
@@ -119,7 +121,7 @@ fn check(options: &BuildOptions, files: &[PathBuf], watch: &Watch) -> Result<Vec
 
 fn text(answer: &Answer, what: &str) -> String {
     let report = &answer.build;
-    let mut out = format!("Indexed {what} into {}\n\n{}\n", answer.index.display(), table::build(report));
+    let mut out = format!("Indexed {what} into {}\n\n{}\n", answer.index, table::build(report));
     let spills = match report.forced_spills {
         0 => "No spill was forced: everything fitted into the budget.".to_owned(),
         spills => format!("The budget forced {}; their runs were merged and are gone.", table::many(spills, "spill")),
