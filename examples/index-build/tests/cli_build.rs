@@ -1,4 +1,5 @@
 //! The commands on an index, as a script sees them: JSON keys, tables, exit codes, and what stays in the folders.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 mod common;
 use std::fs;
 

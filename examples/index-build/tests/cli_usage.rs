@@ -1,5 +1,6 @@
 //! How the command takes its options and how it fails: exit codes, what goes to which stream, the texts of errors, and
 //! the command `expand`, which needs no index.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 mod common;
 use common::{at, folder, names, run};
 

@@ -5,6 +5,7 @@
 //!
 //! `cargo test` takes seven corpora, one of each kind; `PLIMSOLL_TRUTHS=all` takes the rest too. Without the samples the
 //! tests say loudly that they skip.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 mod common;
 use std::collections::BTreeMap;
 use std::io::Write as _;
