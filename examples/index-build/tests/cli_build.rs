@@ -1,9 +1,9 @@
 //! The commands on an index, as a script sees them: JSON keys, tables, exit codes, and what stays in the folders.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-mod common;
+mod command;
 use std::fs;
 
-use common::{Said, at, folder, names, run};
+use command::{Said, at, folder, names, run};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -299,7 +299,7 @@ fn a_signal_ends_a_build_with_its_code_and_nothing_stays() {
         let dir = folder(&[("in.log", &large)]);
         let (input, index) = (at(&dir, "in.log"), at(&dir, "index"));
         let options = ["--budget", "4MiB", "--floor", "64KiB", "--threads", "4", "--json"];
-        let mut command = common::command(["build", "--input", &input, "--index", &index].iter().chain(&options));
+        let mut command = command::start(["build", "--input", &input, "--index", &index].iter().chain(&options));
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         while names(dir.path()).len() < 2 {
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -362,7 +362,7 @@ fn without_a_command_the_sources_of_cargo_are_indexed_and_checked() {
     let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
     let dir = folder(&files);
     let job = |arguments: &[&str]| {
-        let mut command = common::command(arguments);
+        let mut command = command::start(arguments);
         command.env("CARGO_HOME", dir.path().join("home")).env("CARGO_TARGET_DIR", dir.path().join("target"));
         Said::of(command)
     };

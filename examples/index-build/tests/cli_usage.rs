@@ -1,8 +1,8 @@
 //! How the command takes its options and how it fails: exit codes, what goes to which stream, the texts of errors, and
 //! the command `expand`, which needs no index.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-mod common;
-use common::{at, folder, names, run};
+mod command;
+use command::{at, folder, names, run};
 
 #[test]
 fn help_explains_every_command_on_stdout_and_is_no_error() {
@@ -129,7 +129,7 @@ fn a_signal_ends_an_expansion_with_its_code_and_nothing_stays() {
         let dir = folder(&[("in.log", b"abc12 def\n")]);
         let (input, out) = (at(&dir, "in.log"), at(&dir, "out"));
         let mut command =
-            common::command(["expand", "--input", &input, "--out", &out, "--bytes", "1000GB", "--seed", "1", "--json"]);
+            command::start(["expand", "--input", &input, "--out", &out, "--bytes", "1000GB", "--seed", "1", "--json"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         while names(dir.path()).len() < 2 {
             std::thread::sleep(std::time::Duration::from_millis(1));

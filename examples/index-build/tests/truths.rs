@@ -6,7 +6,7 @@
 //! `cargo test` takes seven corpora, one of each kind; `PLIMSOLL_TRUTHS=all` takes the rest too. Without the samples the
 //! tests say loudly that they skip.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-mod common;
+mod command;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ const BUDGET_OF_TEN_FIELDS: usize = 64 << 10;
 
 /// All truths by the name of their corpus, or none where there are no samples.
 fn truths() -> Option<BTreeMap<String, (PathBuf, PathBuf)>> {
-    let data = common::shared()?.join("data");
+    let data = command::shared()?.join("data");
     let files = std::fs::read_dir(data.join("truth")).unwrap().map(|entry| entry.unwrap().path());
     let named = files.map(|truth| {
         let text = std::fs::read_to_string(&truth).unwrap();

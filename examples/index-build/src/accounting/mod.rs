@@ -1,7 +1,24 @@
 //! What the engine says about its memory, and who listens: nobody, the reference's way, or plimsoll.
 //!
+//! | file | what is in it |
+//! |---|---|
+//! | [`off`] | counts nothing |
+//! | [`batched`] | every change through a plimsoll reporter |
+//! | [`per_term`] | the counted calls of the reference before its change |
+//!
 //! The writers, runs and merges say every change through these traits and know nothing of the three modes; the mode is
 //! chosen once a build, by type, so that `off` costs nothing and no mode is looked up in a loop.
+pub mod batched;
+pub mod off;
+pub mod per_term;
+
+pub use batched::Batched;
+pub use off::Off;
+pub use per_term::PerTerm;
+
+/// What a term's encoder reserves in three steps while the term is written to a run or a segment: a block of 128 document
+/// gaps, one of frequencies, one of positions.
+pub const ENCODER_STEPS: [usize; 3] = [512, 512, 512];
 
 /// The account of one owner: bytes that it holds, and the work of its term encoder.
 pub trait Account {
@@ -16,23 +33,32 @@ pub trait Account {
 
     /// The term is written: the encoder's reservation is given back at once.
     fn term_ends(&mut self);
+}
 
-    /// A buffer is about to change from `old` to `new` bytes of capacity by copying: both exist for a while.
-    fn replace<T>(&mut self, old: usize, new: usize, work: impl FnOnce() -> T) -> T
-    where
-        Self: Sized,
-    {
-        self.charge(new);
-        let done = work();
-        self.release(old);
-        done
-    }
+/// Why a writer spills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The limiter has asked.
+    Asked,
+    /// Its cap, or the end of its addresses.
+    Own,
+}
+
+/// A spill under way: the account that it works with. Dropped without [`Spilling::finish`], the spill has failed and
+/// everything is still charged.
+pub trait Spilling: Account {
+    /// The run is written, and everything that the arena stands for is freed.
+    fn finish(self);
 }
 
 /// The account of one field's writer, which can be asked to spill.
 pub trait Meter {
-    /// What charges while a spill runs.
+    /// Everything but the arena.
     type Account: Account;
+    /// A spill under way.
+    type Spilling<'a>: Spilling
+    where
+        Self: 'a;
 
     /// Everything but the arena.
     fn account(&mut self) -> &mut Self::Account;
@@ -42,31 +68,25 @@ pub trait Meter {
 
     /// The vocabulary has a new term.
     fn new_term(&mut self);
+
+    /// Whether the writer is asked to spill.
+    fn spill_requested(&self) -> bool;
+
+    /// Begins a spill; none if the limiter does not want it after all, or the arena is empty.
+    fn begin_spill(&mut self, why: Why) -> Option<Self::Spilling<'_>>;
 }
 
-/// Counts nothing.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Off;
+/// One of the three modes: makes meters and accounts.
+pub trait Mode: Sync {
+    type Account: Account + Send;
+    type Meter: Meter<Account = Self::Account> + Send;
 
-impl Account for Off {
-    #[inline(always)]
-    fn charge(&mut self, _: usize) {}
-    #[inline(always)]
-    fn release(&mut self, _: usize) {}
-    #[inline(always)]
-    fn term_begins(&mut self) {}
-    #[inline(always)]
-    fn term_ends(&mut self) {}
-}
+    /// An account without an arena.
+    fn account(&self, name: &str) -> Self::Account;
 
-impl Meter for Off {
-    type Account = Off;
-    #[inline(always)]
-    fn account(&mut self) -> &mut Off {
-        self
-    }
-    #[inline(always)]
-    fn set_arena(&mut self, _: usize) {}
-    #[inline(always)]
-    fn new_term(&mut self) {}
+    /// The meter of a writer.
+    fn meter(&self, name: &str) -> Self::Meter;
+
+    /// What is held, exactly; 0 where nothing is counted.
+    fn held_bytes(&self) -> usize;
 }

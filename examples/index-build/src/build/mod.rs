@@ -1,1 +1,162 @@
-//! (being written)
+//! A build: checked, planned, run on its threads, published, reported.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | [`watch`] | what a front end sees, and how it stops a build |
+//! | `plan` | the options, checked, and every size decided |
+//! | `folders` | the index folder's rules; temporary folders |
+//! | `threads` | the run: flush threads, digest, sampler |
+//! | `shared` | what the threads share |
+//! | `admission` | how many batches are built at once |
+//! | `batch`, `field` | one batch: documents, writers, spills, segment |
+//! | `outcome` | what the batches came to, and which failure is told |
+//! | `publish` | syncs, and the one step that makes the new index the index |
+//! | `process` | processor time and resident memory |
+mod admission;
+mod batch;
+mod field;
+mod folders;
+mod outcome;
+mod plan;
+mod process;
+mod publish;
+mod shared;
+mod threads;
+pub mod watch;
+
+pub use watch::Watch;
+
+use crate::accounting::{Batched, Mode, Off, PerTerm};
+use crate::error::{Error, Result};
+use crate::input::{self, Kind};
+use crate::manifest::{self, Manifest};
+use crate::options::{Accounting, BuildOptions, SpillOnRam, Sync};
+use crate::query;
+use crate::report::BuildReport;
+use folders::Target;
+use plan::Plan;
+use plimsoll::GlobalMemoryLimiter;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// Builds an index.
+///
+/// # Errors
+/// [`Error::Usage`] for options that cannot work and index folders that have to stay untouched; [`Error::Input`] for the
+/// first line, in input order, that cannot be indexed; [`Error::Interrupted`] when `watch` is told of a signal; otherwise
+/// the first thing that failed. Nothing temporary stays, and an index that was there before is as it was.
+pub fn build(options: &BuildOptions, watch: &Watch) -> Result<BuildReport> {
+    plan::check(options)?;
+    let mut target = Target::check(&options.index, options.force)?;
+    let inputs = input::list(&options.inputs, options.format)?;
+    watch.total_bytes.store(inputs.bytes, Ordering::Relaxed);
+    let plan = Plan::new(options, inputs)?;
+    match options.accounting {
+        Accounting::Off => run(options, &plan, &mut target, watch, Off, None),
+        Accounting::PerTerm => {
+            let limiter = plan.limiter()?;
+            let mode = PerTerm::new(Batched::new(limiter.clone()));
+            run(options, &plan, &mut target, watch, mode, Some(limiter))
+        }
+        Accounting::Batched => {
+            let limiter = plan.limiter()?;
+            run(options, &plan, &mut target, watch, Batched::new(limiter.clone()), Some(limiter))
+        }
+    }
+}
+
+fn run<M: Mode>(
+    options: &BuildOptions,
+    plan: &Plan,
+    target: &mut Target,
+    watch: &Watch,
+    mode: M,
+    limiter: Option<GlobalMemoryLimiter>,
+) -> Result<BuildReport> {
+    let index = target.temporary()?;
+    let spill = target.spill(options.spill_dir.as_deref())?;
+    let spills_to_ram = folders::in_memory(spill.path(), options.spill_on_ram)?;
+    watch.spills_to_ram.store(spills_to_ram && options.spill_on_ram == SpillOnRam::Warn, Ordering::Relaxed);
+    let charge_spills = spills_to_ram && options.spill_on_ram == SpillOnRam::Charge;
+
+    let start = Instant::now();
+    let (start_cpu, (start_resident_bytes, _)) = (process::seconds(), process::resident());
+    let ran = threads::run(plan, &mode, watch, index.path(), spill.path(), charge_spills, limiter.as_ref())?;
+    spill.remove()?;
+    let threads::Ran { mut done, fields, digest: (input_bytes, input_sha256), counts, samples } = ran;
+    let mut manifest = Manifest {
+        kind: match plan.inputs.kind {
+            Kind::Text => manifest::Kind::Text,
+            Kind::Jsonl => manifest::Kind::Jsonl,
+        },
+        fields: if plan.inputs.kind == Kind::Text { vec![batch::TEXT_FIELD.to_owned()] } else { fields },
+        batch_bytes: plan.batch_bytes,
+        documents: 0,
+        skipped_documents: done.iter().map(|batch| batch.skipped).sum(),
+        tokens: done.iter().map(|batch| batch.tokens).sum(),
+        postings: done.iter().map(|batch| batch.postings).sum(),
+        input_bytes,
+        input_sha256,
+        segments: Vec::with_capacity(done.len()),
+    };
+    for batch in &mut done {
+        let entry = batch.entry(manifest.documents);
+        manifest.documents += u64::from(batch.documents);
+        manifest.segments.push(entry);
+    }
+    let files = done.into_iter().flat_map(|batch| batch.written).collect();
+    let go_on = || shared::signalled(&watch.signal);
+    publish::publish(index, target, &manifest.to_bytes(), files, options.sync == Sync::Final, go_on)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let cpu = process::seconds();
+    drop(mode);
+
+    let path = target.path();
+    let stats = limiter.as_ref().map(GlobalMemoryLimiter::stats).unwrap_or_default();
+    Ok(BuildReport {
+        documents: manifest.documents,
+        skipped_documents: manifest.skipped_documents,
+        tokens: manifest.tokens,
+        distinct_terms: query::distinct_terms(&path)?,
+        postings: manifest.postings,
+        input_bytes: manifest.input_bytes,
+        index_bytes: manifest.index_bytes(),
+        segments: manifest.segments.len() as u64,
+        seconds,
+        mb_per_s: manifest.input_bytes as f64 / 1e6 / seconds.max(1e-9),
+        user_seconds: cpu.0 - start_cpu.0,
+        sys_seconds: cpu.1 - start_cpu.1,
+        threads: options.threads,
+        accounting: options.accounting.name(),
+        budget_bytes: plan.budget_bytes,
+        hard_limit_bytes: None,
+        floor_bytes: plan.floor_bytes,
+        peak_held_bytes: limiter.as_ref().map(|_| stats.peak_held_bytes),
+        mean_held_bytes: limiter.as_ref().map(|_| samples.mean_held_bytes),
+        overdraft_peak_bytes: 0,
+        start_resident_bytes,
+        peak_resident_bytes: process::resident().1,
+        forced_spills: counts.forced_spills.into_inner(),
+        own_spills: counts.own_spills.into_inner(),
+        runs: counts.runs.into_inner(),
+        spilled_bytes: counts.spilled_bytes.load(Ordering::Relaxed),
+        spill_ram_bytes: if spills_to_ram { counts.spilled_bytes.into_inner() } else { 0 },
+        merge_passes: counts.merge_passes.into_inner(),
+        publishes: stats.publishes,
+        notifications: stats.notifications,
+        decisions: stats.decisions,
+        shortfall_episodes: stats.shortfall_episodes,
+        accounting_errors: stats.accounting_errors,
+        lag_bound_bytes: limiter.as_ref().map(|_| samples.lag_bound_bytes),
+        held_at_end_bytes: limiter.as_ref().map_or(0, GlobalMemoryLimiter::held_bytes),
+        published_at_end_bytes: limiter.as_ref().map_or(0, GlobalMemoryLimiter::published_bytes),
+        index_sha256: manifest::index_sha256(&path)?,
+    })
+}
+
+/// The failure of a thread that panicked, with what it said.
+fn panicked(thread: &str, payload: &(dyn std::any::Any + Send)) -> Error {
+    let said = payload.downcast_ref::<&str>().copied();
+    let said = said.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    Error::Failed(format!("the {thread} thread panicked: {said}"))
+}

@@ -12,8 +12,8 @@ use crate::writer::vocabulary::{ALONE, Probe, Vocabulary};
 /// One field of one batch.
 #[derive(Debug)]
 pub struct Writer {
-    pub(super) vocabulary: Vocabulary,
-    pub(super) arena: Arena,
+    pub(crate) vocabulary: Vocabulary,
+    pub(crate) arena: Arena,
     block_bytes: usize,
     documents_with_tokens: u32,
     /// what the meter was told last
@@ -155,7 +155,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounting::Off;
+    use crate::accounting::{Off, Why};
     use crate::error::Error;
     use crate::writer::order::span;
     use crate::writer::stream::Decoder;
@@ -197,6 +197,7 @@ mod tests {
 
     impl Meter for Told {
         type Account = Off;
+        type Spilling<'a> = Off;
         fn account(&mut self) -> &mut Off {
             &mut self.off
         }
@@ -207,6 +208,12 @@ mod tests {
         }
         fn new_term(&mut self) {
             self.terms += 1;
+        }
+        fn spill_requested(&self) -> bool {
+            false
+        }
+        fn begin_spill(&mut self, _: Why) -> Option<Off> {
+            None
         }
     }
 

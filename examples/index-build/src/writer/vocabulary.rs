@@ -265,12 +265,14 @@ impl Vocabulary {
     /// The bytes of a term; those of a short one are put into `short`.
     #[inline]
     pub fn term<'a>(&'a self, record: &Record, short: &'a mut [u8; 8]) -> &'a [u8] {
-        if record.length > 8 {
-            self.long(record)
-        } else {
-            *short = record.key.to_be_bytes();
-            &short[..record.length as usize]
-        }
+        *short = record.key.to_be_bytes();
+        self.term_in(record, short)
+    }
+
+    /// The bytes of a term whose key's bytes are in `short` already.
+    #[inline]
+    pub fn term_in<'a>(&'a self, record: &Record, short: &'a [u8; 8]) -> &'a [u8] {
+        if record.length > 8 { self.long(record) } else { &short[..record.length as usize] }
     }
 
     /// Which of two terms with the same key comes first.

@@ -1,94 +1,70 @@
-//! Running the command and reading what it said. Every integration test of the command goes through [`run`].
-#![allow(dead_code, reason = "each test program uses its own part of this")]
-use std::ffi::OsStr;
+//! What the tests of whole builds share: small inputs made in code, and builds of them.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+use index_build::build::{Watch, build};
+use index_build::error::Result;
+use index_build::options::{BuildOptions, Sync};
+use index_build::report::BuildReport;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use serde_json::Value;
-
-/// How the command ended and what it said.
-#[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+/// Options for a small build of `inputs` into `folder/index-N`, a new N each time.
+pub fn options(folder: &Path, inputs: &[PathBuf]) -> BuildOptions {
+    let index = (0..).map(|number| folder.join(format!("index-{number}"))).find(|path| !path.exists());
+    BuildOptions {
+        inputs: inputs.to_vec(),
+        index: index.expect("there is always another number"),
+        batch_bytes: 16 << 10,
+        block_bytes: 1 << 10,
+        threads: 2,
+        sync: Sync::None,
+        ..BuildOptions::default()
+    }
 }
 
-/// The command, not started yet.
-pub(crate) fn command(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_index-build"));
-    command.args(arguments).stdin(Stdio::null());
-    command
+/// Builds, with nobody watching.
+pub fn run(options: &BuildOptions) -> Result<BuildReport> {
+    build(options, &Watch::default())
 }
 
-/// Runs the command to its end.
-pub(crate) fn run(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Said {
-    Said::of(command(arguments))
-}
-
-impl Said {
-    /// What `command` says when it is run to its end.
-    pub(crate) fn of(mut command: Command) -> Said {
-        let output = command.output().unwrap();
-        Said {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
+/// A log of `lines` lines: few words that occur often, many that occur once.
+pub fn log(lines: u32) -> String {
+    let mut text = String::new();
+    for line in 0..lines {
+        let mixed = line.wrapping_mul(0x9E37_79B9);
+        text += &format!("Level{} request {mixed:08x} of user-{} took {} ms\r\n", line % 5, mixed % 97, mixed % 1000);
+        if line % 64 == 0 {
+            text += &format!("blob {}\n\n", format!("{mixed:x}").repeat(60));
         }
     }
-
-    /// The JSON object that was printed, which has to be all of stdout.
-    pub(crate) fn json(&self) -> Value {
-        assert_eq!(self.code, Some(0), "{self:?}");
-        assert_eq!(self.stdout.lines().count(), 1, "{self:?}");
-        let value: Value = serde_json::from_str(&self.stdout).unwrap();
-        assert!(value.is_object());
-        value
-    }
-
-    /// What was said on stderr by a command that had to fail with `code`, and said nothing on stdout.
-    pub(crate) fn failure(&self, code: i32) -> &str {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        assert_eq!(self.stdout, "", "stdout stays empty after an error");
-        let text = self.stderr.strip_prefix("index-build: ");
-        text.unwrap_or_else(|| panic!("errors are told by name: {self:?}")).trim_end()
-    }
+    text
 }
 
-/// A folder for one test, with some files in it.
-pub(crate) fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    for (name, bytes) in files {
-        let path = dir.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, bytes).unwrap();
+/// The same as JSON lines with three fields.
+pub fn json_log(lines: u32) -> String {
+    let mut text = String::new();
+    for line in 0..lines {
+        let mixed = line.wrapping_mul(0x9E37_79B9);
+        text += &format!(
+            "{{\"time\":\"t{line}\",\"message\":\"request {mixed:08x}\\nuser \\\"{}\\\"\",\"n\":{line},\"level\":\"L{}\"}}\n",
+            mixed % 97,
+            line % 5
+        );
     }
-    dir
+    text
 }
 
-/// The names in a folder, sorted.
-pub(crate) fn names(dir: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+/// Writes an input file.
+pub fn write(folder: &Path, name: &str, content: &[u8]) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, content).expect("the test's folder can be written");
+    path
+}
+
+/// Names in a folder, sorted.
+pub fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .expect("the folder can be read")
+        .map(|entry| entry.expect("its entries too").file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
-}
-
-/// `dir/name` as an argument.
-pub(crate) fn at(dir: &tempfile::TempDir, name: &str) -> String {
-    dir.path().join(name).to_str().unwrap().to_owned()
-}
-
-/// The folder of shared samples, or none after a loud word about it.
-pub(crate) fn shared() -> Option<PathBuf> {
-    let folder = std::env::var_os("PLIMSOLL_SHARED").map(PathBuf::from);
-    let folder = folder.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
-    if folder.join("data/truth").is_dir() {
-        return Some(folder);
-    }
-    use std::io::Write as _;
-    // not eprintln, which the harness keeps back when a test passes
-    let _ =
-        writeln!(std::io::stderr(), "SKIPPED: no samples at {}; set PLIMSOLL_SHARED to their folder", folder.display());
-    None
 }

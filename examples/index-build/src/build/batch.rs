@@ -1,0 +1,269 @@
+//! One batch on one flush thread: its documents into writers, its writers into a segment.
+//!
+//! A document is added whole or not at all. What the thread itself holds (input block, line, parser, tokenizer, segment
+//! writer) is charged to an account of the batch; each field has its own.
+use crate::accounting::{Account, Mode};
+use crate::build::admission::Ticket;
+use crate::build::field::{Field, IntoSegment};
+use crate::build::outcome::{Place, Seen};
+use crate::build::publish::Written;
+use crate::build::shared::Shared;
+use crate::error::{Error, Result};
+use crate::input::json::{self, Bad, Fields, Parser};
+use crate::input::{Batch, Kind, Lines, line_number};
+use crate::manifest::{FileEntry, SegmentEntry};
+use crate::token::{Sink, Tokenizer};
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+/// Handles of segment files that are kept open until they are synced; further files are opened again for that.
+const MOST_OPEN_FILES: usize = 192;
+/// The name of a text's only field.
+pub(super) const TEXT_FIELD: &str = "text";
+
+/// A batch that is a segment by now.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) number: u32,
+    pub(super) documents: u32,
+    pub(super) skipped: u64,
+    pub(super) tokens: u64,
+    pub(super) postings: u64,
+    pub(super) files: Vec<FileEntry>,
+    pub(super) written: Vec<Written>,
+}
+
+impl Done {
+    /// Its entry in the manifest.
+    pub(super) fn entry(&mut self, document_base: u64) -> SegmentEntry {
+        let files = std::mem::take(&mut self.files);
+        SegmentEntry { number: self.number, document_base, documents: self.documents, files }
+    }
+}
+
+/// Builds a batch and says how it ended.
+pub(super) fn run<M: Mode>(shared: &Shared<'_, M>, batch: Batch, mut ticket: Ticket<'_>) {
+    let mut building = Building::new(shared, batch);
+    let built = building.documents(&mut ticket);
+    let place = building.place;
+    shared.outcome.fields(batch.number, std::mem::take(&mut building.seen), |seen| {
+        bad_line(shared, seen.file, seen.offset, too_many_fields())
+    });
+    match built.and_then(|()| building.segment()) {
+        Ok(done) => shared.outcome.done(done),
+        Err(error) => shared.outcome.fail(place, error),
+    }
+}
+
+fn too_many_fields() -> String {
+    format!("the index would have more than {} fields: choose some with --fields", json::MOST_FIELDS)
+}
+
+/// The error of the line at `offset`; its number is counted now.
+fn bad_line<M: Mode>(shared: &Shared<'_, M>, file: usize, offset: u64, why: String) -> Error {
+    let path = &shared.plan.inputs.files[file].path;
+    match line_number(path, offset) {
+        Ok(line) => Error::Input { path: path.clone(), line, why },
+        Err(error) => error,
+    }
+}
+
+struct Building<'s, 'a, M: Mode> {
+    shared: &'s Shared<'a, M>,
+    batch: Batch,
+    account: M::Account,
+    fields: Vec<Field<M>>,
+    names: Vec<String>,
+    /// fields in order of appearance
+    seen: Vec<Seen>,
+    documents: u32,
+    skipped: u64,
+    /// the line that is being read
+    place: Place,
+    /// the budget does not hold a block for each field: the rest of the batch is only looked through
+    beyond_budget: bool,
+}
+
+/// Takes the tokens of one field of one document.
+struct Tokens<'t, 'a, M: Mode> {
+    shared: &'t Shared<'a, M>,
+    field: &'t mut Field<M>,
+    account: &'t mut M::Account,
+    document: u32,
+    position: u32,
+}
+
+impl<M: Mode> Sink for Tokens<'_, '_, M> {
+    #[inline(always)]
+    fn token(&mut self, token: &[u8]) -> Result<()> {
+        let position = self.position;
+        self.position = match position.checked_add(1) {
+            Some(next) => next,
+            None => return Err(Error::Failed("a document has 2^32 tokens".to_owned())),
+        };
+        self.field.token(self.shared, token, self.document, position)
+    }
+
+    fn scratch(&mut self, old: usize, new: usize) {
+        self.account.charge(new - old);
+    }
+}
+
+impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
+    fn new(shared: &'s Shared<'a, M>, batch: Batch) -> Self {
+        let mut building = Building {
+            shared,
+            batch,
+            account: shared.mode.account(&format!("b{}", batch.number)),
+            fields: Vec::new(),
+            names: Vec::new(),
+            seen: Vec::new(),
+            documents: 0,
+            skipped: 0,
+            place: (batch.number, 0, 0),
+            beyond_budget: false,
+        };
+        if shared.plan.inputs.kind == Kind::Text {
+            building.field(TEXT_FIELD, 0, 0);
+        }
+        building
+    }
+
+    /// A field that was seen for the first time.
+    fn field(&mut self, name: &str, file: usize, offset: u64) {
+        let number = self.fields.len();
+        self.fields.push(Field::new(self.shared, &self.batch, number, name));
+        self.names.push(name.to_owned());
+        self.seen.push(Seen { name: name.to_owned(), file, offset });
+        // Relaxed: an estimate for admission
+        self.shared.counts.fields.fetch_max(number + 1, Ordering::Relaxed);
+    }
+
+    /// Reads all documents.
+    fn documents(&mut self, ticket: &mut Ticket<'_>) -> Result<()> {
+        let shared = self.shared;
+        let (inputs, number) = (&shared.plan.inputs, self.batch.number);
+        let (mut tokenizer, mut parser, mut table) =
+            (Tokenizer::new(), Parser::new(), Fields::new(shared.plan.fields.clone()));
+        let mut lines = Lines::new(shared.plan.input_block_bytes, &mut self.account);
+        let block_read = Cell::new(false);
+        let mut block = |bytes: usize| {
+            block_read.set(true);
+            shared.watch.done_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            shared.go_on(number)
+        };
+        for part in self.batch.parts(inputs) {
+            lines.open(inputs, part)?;
+            while let Some(line) = lines.next(inputs, &mut self.account, &mut block)? {
+                self.place = (number, part.file, line.offset);
+                match inputs.kind {
+                    Kind::Text => self.text(line.bytes, &mut tokenizer)?,
+                    Kind::Jsonl => self.json(line.bytes, &mut tokenizer, &mut parser, &mut table)?,
+                }
+                if block_read.replace(false) {
+                    ticket.charged();
+                    // a field that few documents have answers as well
+                    self.fields.iter_mut().try_for_each(|field| field.answer(shared))?;
+                }
+            }
+        }
+        lines.release(&mut self.account);
+        parser.release(&mut self.account);
+        let scratch = tokenizer.allocated_bytes();
+        drop(tokenizer);
+        self.account.release(scratch);
+        if self.beyond_budget {
+            shared.plan.check_minimum(self.fields.len())?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn text(&mut self, line: &[u8], tokenizer: &mut Tokenizer) -> Result<()> {
+        self.value(0, line, tokenizer)?;
+        self.document_done()
+    }
+
+    fn json(&mut self, line: &[u8], tokenizer: &mut Tokenizer, parser: &mut Parser, table: &mut Fields) -> Result<()> {
+        let (_, file, offset) = self.place;
+        let line = if offset == 0 { json::without_mark(line) } else { line };
+        match parser.parse(line, table, &mut self.account) {
+            Ok(()) => {}
+            Err(Bad::Line(_)) if self.shared.plan.skip_bad => {
+                self.skipped += 1;
+                return Ok(());
+            }
+            Err(Bad::Line(why)) => return Err(bad_line(self.shared, file, offset, why)),
+            Err(Bad::Fields) => return Err(bad_line(self.shared, file, offset, too_many_fields())),
+        }
+        while self.fields.len() < table.names().len() {
+            self.field(&table.names()[self.fields.len()], file, offset);
+            self.beyond_budget |= self.shared.plan.check_minimum(self.fields.len()).is_err();
+        }
+        if !self.beyond_budget {
+            for (number, value) in parser.values(line) {
+                self.value(number, value, tokenizer)?;
+            }
+        }
+        self.document_done()
+    }
+
+    /// The text of one field of the document.
+    #[inline]
+    fn value(&mut self, field: usize, text: &[u8], tokenizer: &mut Tokenizer) -> Result<()> {
+        let field = &mut self.fields[field];
+        let mut tokens =
+            Tokens { shared: self.shared, field, account: &mut self.account, document: self.documents, position: 0 };
+        tokenizer.each(text, &mut tokens)?;
+        field.document_done(self.shared)
+    }
+
+    #[inline]
+    fn document_done(&mut self) -> Result<()> {
+        // a batch has fewer than 2^32 bytes and a line's rest, and every document but its last takes one
+        self.documents = self.documents.checked_add(1).ok_or_else(|| {
+            Error::Failed("a batch has 2^32 documents: choose a smaller --batch-bytes".to_owned())
+        })?;
+        Ok(())
+    }
+
+    /// Writes the segment, field by field in byte order of their names.
+    fn segment(&mut self) -> Result<Done> {
+        let (shared, number) = (self.shared, self.batch.number);
+        let mut fields: Vec<(String, Field<M>)> = std::mem::take(&mut self.names).into_iter().zip(self.fields.drain(..)).collect();
+        fields.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut into = IntoSegment::create(shared, number, &mut self.account)?;
+        let (mut tokens, mut postings) = (0, 0);
+        let mut rest = fields.as_mut_slice();
+        while let Some(((name, field), behind)) = rest.split_first_mut() {
+            // the fields that wait for their turn go on answering
+            let mut poll = || {
+                shared.go_on(number)?;
+                behind.iter_mut().try_for_each(|(_, field)| field.answer(shared))
+            };
+            poll()?;
+            into.segment.begin_field(name)?;
+            let stats = field.merge(shared, &mut into, &mut poll)?;
+            tokens += stats.tokens;
+            postings += stats.postings;
+            rest = behind;
+        }
+        let files = into.finish(self.documents)?;
+        let mut done = Done {
+            number,
+            documents: self.documents,
+            skipped: self.skipped,
+            tokens,
+            postings,
+            files: Vec::new(),
+            written: Vec::new(),
+        };
+        for file in files {
+            done.files.push(FileEntry::from(&file));
+            // Relaxed: about how many are open
+            let keep = shared.counts.open_files.fetch_add(1, Ordering::Relaxed) < MOST_OPEN_FILES;
+            done.written.push(Written { name: file.name, file: keep.then_some(file.file) });
+        }
+        Ok(done)
+    }
+}

@@ -1,0 +1,115 @@
+//! A source of terms in ascending order: a run, or what a writer still holds in memory.
+use crate::accounting::Account;
+use crate::error::{Error, Result};
+use crate::run::merge::Target;
+use crate::run::read::RunReader;
+use crate::writer::order::{Order, span};
+use crate::writer::vocabulary::key;
+use crate::writer::Writer;
+
+/// Where a merge takes terms from. Its key is the current term's first 8 bytes.
+#[derive(Debug)]
+pub struct Source<'a> {
+    key: u64,
+    kind: Kind<'a>,
+}
+
+#[derive(Debug)]
+enum Kind<'a> {
+    Run(Box<RunReader>),
+    Memory { writer: &'a Writer, order: Order, next: usize, short: [u8; 8] },
+}
+
+impl<'a> Source<'a> {
+    /// A run, from its start.
+    pub fn run(reader: RunReader) -> Source<'a> {
+        Source { key: 0, kind: Kind::Run(Box::new(reader)) }
+    }
+
+    /// A writer's terms.
+    pub fn memory(writer: &'a Writer, order: Order) -> Source<'a> {
+        Source { key: 0, kind: Kind::Memory { writer, order, next: 0, short: [0; 8] } }
+    }
+
+    /// Frees what the source holds, and closes its file.
+    pub fn release(self, account: &mut impl Account) {
+        match self.kind {
+            Kind::Run(reader) => reader.release(account),
+            Kind::Memory { order, .. } => order.release(account),
+        }
+    }
+
+    /// Goes to the next term; false at the end.
+    #[inline]
+    pub fn advance(&mut self, account: &mut impl Account) -> Result<bool> {
+        match &mut self.kind {
+            Kind::Run(reader) => {
+                let more = reader.advance(account)?;
+                self.key = key(reader.term());
+                Ok(more)
+            }
+            Kind::Memory { order, next, .. } => {
+                let Some(&(key, _)) = order.terms().get(*next) else { return Ok(false) };
+                self.key = key;
+                *next += 1;
+                Ok(true)
+            }
+        }
+    }
+
+    /// First bytes of the current term.
+    #[inline]
+    pub fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// Puts a short term where [`Source::term`] finds it.
+    #[inline]
+    pub fn settle(&mut self) {
+        if let Kind::Memory { short, .. } = &mut self.kind {
+            *short = self.key.to_be_bytes();
+        }
+    }
+
+    /// The current term, once it is settled.
+    #[inline]
+    pub fn term(&self) -> &[u8] {
+        match &self.kind {
+            Kind::Run(reader) => reader.term(),
+            Kind::Memory { writer, order, next, short } => {
+                let record = writer.vocabulary.record(order.terms()[next - 1].1);
+                writer.vocabulary.term_in(record, short)
+            }
+        }
+    }
+
+    /// An error in this source.
+    pub fn fault(&self, error: Error) -> Error {
+        match &self.kind {
+            Kind::Run(reader) => match error {
+                Error::Failed(why) => reader.corrupt(why),
+                error => error,
+            },
+            Kind::Memory { .. } => error,
+        }
+    }
+
+    /// Hands the postings of the current term to a target.
+    #[inline]
+    pub fn drain<A: Account>(&mut self, target: &mut impl Target<A>, account: &mut A) -> Result<()> {
+        match &mut self.kind {
+            Kind::Memory { writer, order, next, .. } => {
+                let record = writer.vocabulary.record(order.terms()[*next - 1].1);
+                span(&writer.arena, record, |piece, last| target.piece(piece, last, account))
+            }
+            Kind::Run(reader) => {
+                while let Some((piece, last)) = reader.piece()? {
+                    if let Err(error) = target.piece(piece, last, account) {
+                        return Err(self.fault(error));
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! How a limiter is made.
+
+use super::core::Core;
+use super::decide::{Decider, POLL};
+use super::ledger::Ledger;
+use super::limiter::GlobalMemoryLimiter;
+use super::registry::Registry;
+use super::selector::SpillSelector;
+use super::settings::{Budget, Resolved, Settings, Wanted, resolve};
+use super::signal::SignalSource;
+use crate::error::ConfigError;
+use crate::sync::prepare_process_barrier;
+use crate::telemetry::Telemetry;
+use once_cell::sync::OnceCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Options of a limiter, by value, validated once in [`build`](Self::build). Without a budget it is unlimited.
+#[derive(Debug)]
+#[must_use = "a builder does nothing before build()"]
+pub struct LimiterBuilder {
+    name: String,
+    pub(crate) wanted: Wanted,
+    pub(crate) selector: Option<Box<dyn SpillSelector>>,
+    pub(crate) signals: Option<Box<dyn SignalSource>>,
+}
+
+impl LimiterBuilder {
+    pub(crate) fn new() -> Self {
+        LimiterBuilder { name: "default".into(), wanted: Wanted::new(), selector: None, signals: None }
+    }
+
+    /// The limiter's name in metrics, events and snapshots. Default: `default`.
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// What all writers together may hold before arenas are asked to spill, in bytes. It is the total, not a share a
+    /// thread: one writer may use it all. 0 is an error.
+    pub fn budget_bytes(mut self, bytes: usize) -> Self {
+        self.wanted.budget = Budget::Bytes(bytes);
+        self
+    }
+
+    /// The budget as a share of a process limit: `percent` is clamped to 100; 0, or a limit that is not known, means no
+    /// budget. Never below four writer caps (if there is a cap), and never above the process limit: where four caps are
+    /// more than that, the cap becomes a quarter of the limit, with one warning.
+    pub fn budget_percent(mut self, percent: u32, process_limit_bytes: Option<usize>) -> Self {
+        self.wanted.budget = Budget::Share { percent, process_limit_bytes };
+        self
+    }
+
+    /// No budget: everything is counted, nobody is asked to spill (but by signals). The default.
+    pub fn unlimited(mut self) -> Self {
+        self.wanted.budget = Budget::Unlimited;
+        self
+    }
+
+    /// No arena below this is asked to spill, in bytes. Default: 64 MiB or 1/16 of the budget, whichever is less, and
+    /// never below one block. A writer's own spills ignore it.
+    pub fn floor_bytes(mut self, bytes: usize) -> Self {
+        self.wanted.floor_bytes = Some(bytes);
+        self
+    }
+
+    /// The size of an arena's block, in bytes: the least that an arena can hold. Default: 32 KiB.
+    pub fn block_bytes(mut self, bytes: usize) -> Self {
+        self.wanted.block_bytes = Some(bytes);
+        self
+    }
+
+    /// What one writer may hold, over everything it has, in bytes; a reporter can be given its own
+    /// ([`reporter_with_cap`](GlobalMemoryLimiter::reporter_with_cap)). Default: no cap. `try_` calls are refused beyond
+    /// it, the others make [`Reporter::over_cap`](crate::Reporter::over_cap) true.
+    pub fn writer_cap_bytes(mut self, bytes: usize) -> Self {
+        self.wanted.writer_cap_bytes = Some(bytes);
+        self
+    }
+
+    /// Fixes the size at which a reporter publishes, in bytes; 0 publishes every change. Default: 1 MiB, or less so that
+    /// all live reporters together hold back at most about 1/16 of the budget (below 4 KiB it is 0).
+    ///
+    /// A fixed quantum makes the lagged sum late by up to `reporters x (quantum - 1)`: a budget below that cannot be
+    /// enforced by it. [`lag_bound_bytes`](GlobalMemoryLimiter::lag_bound_bytes) says how much it is.
+    pub fn quantum_bytes(mut self, bytes: usize) -> Self {
+        self.wanted.quantum_bytes = Some(bytes);
+        self
+    }
+
+    /// How many writers there will be at least: `build` then fails if the budget does not hold a block for each.
+    pub fn writers_hint(mut self, writers: usize) -> Self {
+        self.wanted.writers = writers;
+        self
+    }
+
+    /// Only writers with an arena count against the budget: the reference's rule, where merges and other work show in the
+    /// sums and are not measured. Default: everything held counts.
+    pub fn writer_share(mut self, only_writers: bool) -> Self {
+        self.wanted.writer_share = only_writers;
+        self
+    }
+
+    /// How long an arena whose spill failed is not asked again. Default: 1 s.
+    pub fn spill_backoff(mut self, backoff: Duration) -> Self {
+        self.wanted.backoff = backoff;
+        self
+    }
+
+    /// Who chooses victims. Default: [`LargestFirst`](crate::LargestFirst).
+    pub fn selector(mut self, selector: impl SpillSelector + 'static) -> Self {
+        self.selector = Some(Box::new(selector));
+        self
+    }
+
+    /// Where pressure of the process and the machine comes from. Default: none.
+    pub fn signals(mut self, source: impl SignalSource + 'static) -> Self {
+        self.signals = Some(Box::new(source));
+        self
+    }
+
+    /// Validates and makes the limiter.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`]: a budget, block or cap of 0, a floor above the budget, a budget below
+    /// [`writers_hint`](Self::writers_hint) blocks.
+    pub fn build(self) -> Result<GlobalMemoryLimiter, ConfigError> {
+        let resolved = resolve(&self.wanted)?;
+        Ok(self.into_limiter(&resolved))
+    }
+
+    pub(crate) fn into_limiter(self, resolved: &Resolved) -> GlobalMemoryLimiter {
+        let settings = Settings::new(&self.wanted, resolved);
+        let budget = settings.budget_bytes();
+        let core = Core {
+            ledger: Ledger::new(),
+            registry: Registry::new(),
+            decider: Decider::new(budget),
+            telemetry: Telemetry::new(&self.name),
+            barrier: prepare_process_barrier(),
+            selector: self.selector.map_or_else(OnceCell::new, OnceCell::with_value),
+            signals: self.signals.map_or_else(OnceCell::new, OnceCell::with_value),
+            settings,
+        };
+        core.announce(resolved);
+        GlobalMemoryLimiter::new(Arc::new(core))
+    }
+}
+
+impl Core {
+    /// Puts the options of a builder in force in a limiter that exists; its name stays.
+    pub(crate) fn install(&self, builder: LimiterBuilder, resolved: &Resolved) {
+        if let Some(selector) = builder.selector {
+            // Set once: an installation happens once, and nobody else sets it.
+            let _set = self.selector.set(selector);
+        }
+        if let Some(signals) = builder.signals {
+            let _set = self.signals.set(signals);
+        }
+        self.apply(&builder.wanted, resolved);
+    }
+
+    /// Puts settings in force and decides by them.
+    pub(crate) fn apply(&self, wanted: &Wanted, resolved: &Resolved) {
+        self.settings.apply(wanted, resolved);
+        self.announce(resolved);
+        self.decide(POLL);
+    }
+
+    /// Tells the outside what is in force.
+    fn announce(&self, resolved: &Resolved) {
+        let budget = self.settings.budget_bytes();
+        self.telemetry.budget((budget != usize::MAX).then_some(budget));
+        if let Some(wanted) = resolved.cap_shrunk_from {
+            self.telemetry.cap_shrunk(wanted, self.settings.writer_cap_bytes(), super::settings::Origin::Derived);
+        }
+    }
+}

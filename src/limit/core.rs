@@ -1,0 +1,98 @@
+//! What all handles of one limiter share, and the life of a cell in it.
+
+use super::arena_cell::ArenaCell;
+use super::cell::{Cell, Form, Handle};
+use super::decide::{Decider, NOTICE};
+use super::ledger::Ledger;
+use super::registry::Registry;
+use super::selector::{LargestFirst, SpillSelector};
+use super::settings::Settings;
+use super::signal::SignalSource;
+use crate::sync::{Ordering, own_load};
+use crate::telemetry::Telemetry;
+use once_cell::sync::OnceCell;
+use std::sync::Arc;
+
+/// The state of one limiter. Cells refer to it and it to them; a cell leaves with its last handle, which breaks the ring.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) settings: Settings,
+    pub(crate) ledger: Ledger,
+    pub(crate) registry: Registry,
+    pub(crate) decider: Decider,
+    pub(crate) telemetry: Telemetry,
+    /// Whether the process-wide barrier may be used; decided once.
+    pub(crate) barrier: bool,
+    /// Set once: by the builder, or when the process-wide limiter is installed.
+    pub(crate) selector: OnceCell<Box<dyn SpillSelector>>,
+    pub(crate) signals: OnceCell<Box<dyn SignalSource>>,
+}
+
+impl Core {
+    pub(crate) fn selector(&self) -> &dyn SpillSelector {
+        self.selector.get().map_or(&LargestFirst, |selector| &**selector)
+    }
+
+    /// The room that a window may have: one byte less than the quantum, so that a difference of a whole quantum is
+    /// published.
+    pub(crate) fn deal_room(&self) -> usize {
+        self.settings.quantum_bytes(self.registry.live()).saturating_sub(1)
+    }
+
+    /// Registers a writer.
+    pub(crate) fn join(self: &Arc<Self>, name: &str, form: Form, cap_bytes: Option<usize>) -> Handle {
+        let cap = cap_bytes.unwrap_or_else(|| self.settings.writer_cap_bytes());
+        let cell = Arc::new(Cell::new(Arc::clone(self), self.registry.next_id(), name, form, cap));
+        self.registry.add_cell(Arc::clone(&cell));
+        // Its first window: nothing is published yet, and nothing has to be until the first quantum is full.
+        self.flush(&cell);
+        Handle(cell)
+    }
+
+    /// Registers an arena of a writer.
+    pub(crate) fn join_arena(&self, owner: &Handle, name: &str, max_bytes: usize) -> Arc<ArenaCell> {
+        let arena = Arc::new(ArenaCell::new(self.registry.next_id(), name, Arc::clone(&owner.0), max_bytes));
+        owner.0.arenas.fetch_add(1, Ordering::Relaxed);
+        self.registry.arenas.add(Arc::clone(&arena));
+        arena
+    }
+
+    /// An arena leaves; its bytes were given back before.
+    pub(crate) fn leave_arena(&self, owner: &Handle, arena: &ArenaCell) {
+        let in_flight = arena.leave();
+        self.registry.arenas.remove(arena);
+        owner.0.arenas.fetch_sub(1, Ordering::Relaxed);
+        if in_flight > 0 {
+            // What it was to free is free now or was never there: somebody has to look again.
+            self.decide(NOTICE);
+        } else {
+            self.after_publish(-1);
+        }
+    }
+
+    /// A reservation or an arena was changed through a reporter of another writer, and went over to it.
+    pub(crate) fn wrong_reporter(&self, holder: &str, owner: &Handle, given: &Handle, bytes: usize) {
+        self.telemetry.wrong_reporter(holder, &owner.0.name, &given.0.name, bytes);
+        if cfg!(debug_assertions) {
+            panic!("plimsoll: {holder} of {} was changed through {}", owner.0.name, given.0.name);
+        }
+    }
+
+    /// The last handle of a cell is gone: whatever is left is drained and told, and the cell leaves.
+    pub(crate) fn retire(&self, cell: &Arc<Cell>) {
+        let left = cell.total_bytes();
+        // Nobody else can change the cell any more: a handle is needed for that.
+        if cell.form == Form::Owned {
+            let returned = cell.returned.load(Ordering::Relaxed);
+            cell.hot.held.store(returned, Ordering::Release);
+        } else {
+            let held = own_load(&cell.hot.held);
+            cell.hot.held.fetch_sub(held, Ordering::Release);
+        }
+        self.orphan(cell);
+        self.registry.remove_cell(cell);
+        if left > 0 {
+            self.telemetry.unbalanced(&cell.name, left);
+        }
+    }
+}

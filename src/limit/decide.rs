@@ -1,0 +1,432 @@
+//! The decision: is there pressure, who must spill, and is that enough.
+//!
+//! Who notifies decides. At most one thread decides at a time; the others leave a count and go on, and the decider goes
+//! round again for them, so that no notification is lost:
+//!
+//! 1. notifier: `pending.fetch_add(1, AcqRel)`; who saw 0 is the decider, everybody else returns;
+//! 2. decider: decide; then compare-exchange `pending` from what it saw to 0; if that fails, take the new count and decide
+//!    again.
+//!
+//! Without pressure nobody writes `pending`: a notifier looks at the lagged sum and the alarm line first. So each side
+//! stores, fences, then loads: a notifier stores the arena (or publishes), fences, loads `line` and `alert`; the decider
+//! stores `line` and `alert`, fences, and goes round once more whenever it has tightened one of them. One of the two sees
+//! the other.
+//!
+//! The **lagged sum says when** to decide (no walk without pressure); the **exact walk says how much**. In flight is read
+//! from the arenas' words, first; then the arenas; then the cells: see `arena_cell` for why that order flags nobody who is
+//! not needed.
+
+use super::arena_cell::{ArenaCell, State, Word};
+use super::cell::Cell;
+use super::core::Core;
+use super::selector::{self, ArenaView, LargestFirst, Plan};
+use super::signal::Pressure;
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, fence, mutant};
+use crossbeam_utils::CachePadded;
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+/// What a notifier adds to `pending`.
+pub(crate) const NOTICE: u64 = 1;
+/// What somebody adds who wants a walk in any case.
+pub(crate) const POLL: u64 = 1 << 32;
+
+/// Which term of the pressure is the deepest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PressureSource {
+    /// What is held is above the budget.
+    Budget,
+    /// The system's available memory is below its water mark.
+    System,
+    /// The process is above its soft limit.
+    Process,
+}
+
+impl fmt::Display for PressureSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PressureSource::Budget => "budget",
+            PressureSource::System => "system memory",
+            PressureSource::Process => "process memory",
+        })
+    }
+}
+
+/// One decision that asked arenas to spill, as it was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Decision {
+    /// Time since the limiter was built.
+    pub at: Duration,
+    /// The exact sum that the walk found.
+    pub exact_bytes: usize,
+    /// The lagged sum.
+    pub published_bytes: usize,
+    /// What reporters may hold back.
+    pub granted_bytes: usize,
+    /// The budget in force; none is unlimited.
+    pub budget_bytes: Option<usize>,
+    /// What has to be given back, before what is in flight is taken off.
+    pub overage_bytes: usize,
+    /// What was in flight already.
+    pub in_flight_bytes: usize,
+    /// The deepest source of pressure.
+    pub source: PressureSource,
+    /// How many arenas were asked.
+    pub requests: usize,
+    /// The first of them, in order, at most 32: arena as `writer/arena`, and its bytes.
+    pub victims: Vec<(String, usize)>,
+    /// What is missing even if all of them spill.
+    pub shortfall_bytes: usize,
+}
+
+/// A state with numbers: all that can be asked is asked, and it is not enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shortfall {
+    /// The deepest source of pressure when the episode began.
+    pub source: PressureSource,
+    /// What was missing then, in bytes.
+    pub missing_bytes: usize,
+    /// What no spill frees: held minus arenas.
+    pub persistent_bytes: usize,
+    /// One floor for each live arena.
+    pub floor_sum_bytes: usize,
+    /// Live arenas.
+    pub writers: usize,
+    /// How many arenas of one floor each would fit beside what is persistent.
+    pub writers_that_fit: usize,
+}
+
+/// The decider's own state.
+#[derive(Debug)]
+pub(crate) struct Decider {
+    /// Notifications since the running decision began; 0 when nobody decides.
+    pending: CachePadded<AtomicU64>,
+    /// A lagged sum above this is a reason to decide: budget plus what is in flight.
+    line: CachePadded<AtomicUsize>,
+    /// A shortfall lasts: every notification is a reason to decide.
+    alert: AtomicBool,
+    started: Instant,
+    memory: Mutex<Memory>,
+}
+
+/// What the decider keeps between decisions; taken out while it works, so no lock is held then.
+#[derive(Debug, Default)]
+struct Memory {
+    scratch: Scratch,
+    shortfall: Option<Shortfall>,
+    last: Option<Arc<Decision>>,
+}
+
+#[derive(Debug, Default)]
+struct Scratch {
+    words: Vec<Word>,
+    views: Vec<ArenaView>,
+    plan: Plan,
+}
+
+/// Victims that a record names; the rest is a number.
+const NAMED_VICTIMS: usize = 32;
+
+/// What came of asking.
+#[derive(Default)]
+struct Asked {
+    bytes: usize,
+    count: usize,
+    victims: Vec<(String, usize)>,
+    wakers: Vec<Waker>,
+}
+
+/// What one look found.
+struct Look {
+    exact_bytes: usize,
+    published_bytes: usize,
+    overage_bytes: usize,
+    source: PressureSource,
+}
+
+impl Decider {
+    pub(crate) fn new(budget_bytes: usize) -> Self {
+        Decider {
+            pending: CachePadded::new(AtomicU64::new(0)),
+            line: CachePadded::new(AtomicUsize::new(budget_bytes)),
+            alert: AtomicBool::new(false),
+            started: Instant::now(),
+            memory: Mutex::new(Memory::default()),
+        }
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn shortfall(&self) -> Option<Shortfall> {
+        self.memory.lock().shortfall
+    }
+
+    pub(crate) fn last(&self) -> Option<Arc<Decision>> {
+        self.memory.lock().last.clone()
+    }
+}
+
+/// Lets go of `pending` if the decider leaves by a panic (of a subscriber or a waker), so that the next one can decide.
+struct Release<'a>(&'a AtomicU64);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(0, Ordering::Release);
+        }
+    }
+}
+
+impl Core {
+    /// An arena's block size changed, and its cell says so already.
+    pub(crate) fn notify(&self) {
+        self.telemetry.notified();
+        self.decide_under_pressure();
+    }
+
+    /// A cell has published; `moved` is how the sum moved.
+    pub(crate) fn after_publish(&self, moved: isize) {
+        // Downwards matters only while something waits for it: an episode's end.
+        if moved > 0 || (moved < 0 && self.decider.alert.load(Ordering::Relaxed)) {
+            self.decide_under_pressure();
+        }
+    }
+
+    fn decide_under_pressure(&self) {
+        // Against the fence after `line` and `alert` are stored: one of the two sides sees the other.
+        if !mutant("notify_without_fence") {
+            fence(Ordering::SeqCst);
+        }
+        if self.under_pressure(self.decider.line.load(Ordering::Relaxed)) {
+            self.decide(NOTICE);
+        }
+    }
+
+    fn under_pressure(&self, line: usize) -> bool {
+        self.decider.alert.load(Ordering::Relaxed)
+            || self.ledger.published_bytes() > line
+            || self.pressure().deepest_bytes() > 0
+    }
+
+    fn pressure(&self) -> Pressure {
+        self.signals.get().map_or(Pressure::default(), |source| source.pressure())
+    }
+
+    /// Decides, or leaves it to the one who is deciding now. With [`NOTICE`] only if there is pressure or something was in
+    /// flight; with [`POLL`] in any case.
+    pub(crate) fn decide(&self, why: u64) {
+        let pending = &self.decider.pending;
+        // AcqRel: the decider sees what every notifier stored before it came.
+        if pending.fetch_add(why, Ordering::AcqRel) != 0 {
+            return;
+        }
+        let release = Release(pending);
+        let (mut seen, mut asked) = (why, why);
+        loop {
+            // The line is back at the budget whenever nothing is in flight, so this misses no spill that has ended.
+            let budget = self.settings.budget_bytes();
+            let quiet = self.decider.line.load(Ordering::Relaxed) == budget && !self.under_pressure(budget);
+            if asked >= POLL || !quiet {
+                while self.decide_once() {}
+            }
+            if mutant("pending_stored") {
+                pending.store(0, Ordering::Release);
+                break;
+            }
+            // AcqRel on success: the next decider starts from what this one did. Acquire on failure: this one sees what
+            // the notifier stored.
+            match pending.compare_exchange(seen, 0, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break,
+                Err(now) => (asked, seen) = (now.wrapping_sub(seen), now),
+            }
+        }
+        drop(release);
+    }
+
+    /// One look and what follows from it. True if it has to be repeated: something was tightened, and a notifier may have
+    /// seen the looser value.
+    fn decide_once(&self) -> bool {
+        self.telemetry.decided();
+        let mut memory = std::mem::take(&mut *self.decider.memory.lock());
+        let budget = self.settings.budget_bytes();
+        let floor = self.settings.floor_bytes();
+        let look = self.look(&mut memory.scratch, budget);
+        let Scratch { words, views, plan } = &mut memory.scratch;
+        self.plan(views, floor, look.overage_bytes, plan);
+        let mut asked = self.request(words, views, plan);
+        let short = plan.shortfall_bytes > 0;
+
+        if asked.count > 0 {
+            let decision = self.record(&look, budget, plan, &mut asked);
+            self.telemetry.requested(&decision);
+            memory.last = Some(Arc::new(decision));
+        }
+        match (&memory.shortfall, short) {
+            (None, true) => {
+                let shortfall = self.describe(&look, views, budget, floor, plan.shortfall_bytes);
+                self.telemetry.shortfall_began(&shortfall);
+                memory.shortfall = Some(shortfall);
+            }
+            (Some(_), false) => {
+                self.telemetry.shortfall_ended();
+                memory.shortfall = None;
+            }
+            _ => {}
+        }
+        let line = if short { budget } else { budget.saturating_add(plan.in_flight_bytes).saturating_add(asked.bytes) };
+        // The memory goes back before anybody is woken: a waker may ask for the snapshot.
+        *self.decider.memory.lock() = memory;
+        asked.wakers.into_iter().for_each(Waker::wake);
+
+        let tightened = {
+            let was = self.decider.line.swap(line, Ordering::AcqRel);
+            let alerted = self.decider.alert.swap(short, Ordering::AcqRel);
+            line < was || (short && !alerted)
+        };
+        fence(Ordering::SeqCst);
+        if !short && self.ledger.published_bytes() > line {
+            // The lagged sum is above what the walk found: releases are held back. Call them in, or every publish would
+            // walk; without the barrier it does.
+            self.settle_stale();
+        }
+        tightened && !mutant("line_without_second_look")
+    }
+
+    /// Words first, then arenas, then cells.
+    fn look(&self, scratch: &mut Scratch, budget: usize) -> Look {
+        let Scratch { words, views, .. } = scratch;
+        let now = self.decider.now_ms();
+        self.registry.arenas.walk(|arenas| {
+            words.clear();
+            views.clear();
+            if mutant("arenas_before_words") {
+                let bytes: Vec<usize> = arenas.iter().map(|arena| arena.bytes()).collect();
+                for (arena, bytes) in arenas.iter().zip(bytes) {
+                    words.push(arena.word());
+                    views.push(view(arena, arena.word(), bytes, now));
+                }
+                return;
+            }
+            words.extend(arenas.iter().map(|arena| arena.word()));
+            views.extend(arenas.iter().zip(words.iter()).map(|(arena, &word)| view(arena, word, arena.bytes(), now)));
+        });
+        let exact_bytes = if self.settings.writer_share() {
+            self.registry.exact_bytes(Cell::has_arena)
+        } else {
+            self.registry.exact_bytes(|_| true)
+        };
+        let pressure = self.pressure();
+        // The terms overlap: the deepest counts, never their sum.
+        let (overage_bytes, source) = [
+            (exact_bytes.saturating_sub(budget), PressureSource::Budget),
+            (pressure.system_short_bytes, PressureSource::System),
+            (pressure.process_over_bytes, PressureSource::Process),
+        ]
+        .into_iter()
+        .reduce(|deepest, next| if next.0 > deepest.0 { next } else { deepest })
+        .unwrap_or((0, PressureSource::Budget));
+        Look { exact_bytes, published_bytes: self.ledger.published_bytes(), overage_bytes, source }
+    }
+
+    /// The selector's plan; a selector that panics is told and replaced for this time.
+    fn plan(&self, views: &[ArenaView], floor: usize, overage: usize, plan: &mut Plan) {
+        let custom = self.selector();
+        let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            selector::plan(custom, views, floor, overage, plan);
+        }));
+        if attempt.is_err() {
+            self.telemetry.selector_panicked(custom.name());
+            selector::plan(&LargestFirst, views, floor, overage, plan);
+        }
+    }
+
+    /// Asks the victims. One that moved on meanwhile counts as covered: its owner is at it and will notify.
+    fn request(&self, words: &[Word], views: &[ArenaView], plan: &Plan) -> Asked {
+        let mut asked = Asked::default();
+        if plan.victims.is_empty() {
+            return asked;
+        }
+        self.registry.arenas.walk(|arenas| {
+            for &index in &plan.victims {
+                let view = &views[index];
+                asked.bytes = asked.bytes.saturating_add(view.bytes);
+                // The list may have changed since the look.
+                let arena = match arenas.get(index).filter(|arena| arena.id == view.id) {
+                    Some(arena) => arena,
+                    None => match arenas.iter().find(|arena| arena.id == view.id) {
+                        Some(arena) => arena,
+                        None => continue,
+                    },
+                };
+                if !arena.request(words[index], view.bytes) {
+                    continue;
+                }
+                asked.count += 1;
+                if asked.victims.len() < NAMED_VICTIMS {
+                    asked.victims.push((arena.full_name(), view.bytes));
+                }
+                if let Some(waker) = arena.waker.lock().as_ref() {
+                    asked.wakers.push(waker.clone());
+                }
+            }
+        });
+        asked
+    }
+
+    fn record(&self, look: &Look, budget: usize, plan: &Plan, asked: &mut Asked) -> Decision {
+        Decision {
+            at: self.decider.started.elapsed(),
+            exact_bytes: look.exact_bytes,
+            published_bytes: look.published_bytes,
+            granted_bytes: self.ledger.granted_bytes(),
+            budget_bytes: (budget != usize::MAX).then_some(budget),
+            overage_bytes: look.overage_bytes,
+            in_flight_bytes: plan.in_flight_bytes,
+            source: look.source,
+            requests: asked.count,
+            victims: std::mem::take(&mut asked.victims),
+            shortfall_bytes: plan.shortfall_bytes,
+        }
+    }
+
+    fn describe(&self, look: &Look, views: &[ArenaView], budget: usize, floor: usize, missing: usize) -> Shortfall {
+        let arena_bytes = views.iter().fold(0usize, |sum, view| sum.saturating_add(view.bytes));
+        let persistent_bytes = look.exact_bytes.saturating_sub(arena_bytes);
+        Shortfall {
+            source: look.source,
+            missing_bytes: missing,
+            persistent_bytes,
+            floor_sum_bytes: floor.saturating_mul(views.len()),
+            writers: views.len(),
+            writers_that_fit: budget.saturating_sub(persistent_bytes) / floor.max(1),
+        }
+    }
+
+    /// Publishes on behalf of those who hold releases back.
+    fn settle_stale(&self) {
+        if !self.barrier {
+            return;
+        }
+        let stale: Vec<_> = self.registry.cells.walk(|cells| {
+            cells.iter().filter(|cell| cell.total_bytes() < cell.published_bytes()).cloned().collect()
+        });
+        self.settle_others(&stale);
+    }
+}
+
+fn view(arena: &ArenaCell, word: Word, bytes: usize, now_ms: u64) -> ArenaView {
+    let mut view = ArenaView::new(arena.id, bytes);
+    view.in_flight = word.state() != State::Idle;
+    // No more than there still is: what the owner has freed already is down in the cells too.
+    view.in_flight_bytes = word.in_flight_bytes().min(bytes);
+    view.exempt = arena.exempt(now_ms);
+    view.runs = arena.runs();
+    view
+}

@@ -1,0 +1,51 @@
+//! Who may hold how much.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `limiter`, `builder`, `global` | the handle, how it is made, the process's own |
+//! | `reporter`, `shared`, `account`, `reservation`, `replacement`, `arena`, `spill` | what a writer holds in its hands |
+//! | `cell`, `window` | one writer's words: the fast path, and the slow one |
+//! | `ledger`, `registry`, `core`, `settings` | what all writers of a limiter share |
+//! | `arena_cell`, `decide`, `selector`, `signal` | who must spill, and when |
+//! | `snapshot` | what an operator sees |
+//!
+//! Imports go from the first rows to the later ones; `selector` and `signal` know nobody.
+
+mod account;
+mod arena;
+mod arena_cell;
+mod builder;
+mod cell;
+mod core;
+mod decide;
+mod global;
+mod ledger;
+mod limiter;
+mod registry;
+mod replacement;
+mod reporter;
+mod reservation;
+mod selector;
+mod settings;
+mod shared;
+mod signal;
+mod snapshot;
+mod spill;
+mod window;
+
+pub use account::Account;
+pub use arena::ArenaHandle;
+pub use builder::LimiterBuilder;
+pub use decide::{Decision, PressureSource, Shortfall};
+pub use limiter::{ClosedLimiter, GlobalMemoryLimiter};
+pub use replacement::Replacement;
+pub use reporter::Reporter;
+pub use reservation::Reservation;
+pub use selector::{ArenaView, LargestFirst, SpillSelector};
+pub use settings::{Effective, Origin};
+pub use shared::SharedReporter;
+pub use signal::{Pressure, ScriptedSignals, SignalSource};
+pub use snapshot::{ArenaSnapshot, Snapshot, WriterSnapshot};
+pub use spill::SpillGuard;
+
+pub(crate) use ledger::Ledger;

@@ -1,0 +1,143 @@
+//! Who is there: the cells and the arenas of one limiter.
+//!
+//! Order of locks: a list first, then a cell's window; nobody takes a list while holding a window. A walk holds the read
+//! side, so a cell that it sees stays until it is done; no user code runs meanwhile.
+
+use super::arena_cell::ArenaCell;
+use super::cell::Cell;
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, RwLock, fence};
+use std::sync::Arc;
+
+/// A list from which members leave in any order.
+#[derive(Debug)]
+pub(crate) struct Members<T>(RwLock<Vec<Arc<T>>>);
+
+/// Something that is listed under a number of its own.
+pub(crate) trait Member {
+    /// Unique within a limiter, ascending with registration.
+    fn id(&self) -> u64;
+    /// Where it stands in its list, kept by the list.
+    fn slot(&self) -> &AtomicUsize;
+}
+
+impl<T: Member> Members<T> {
+    fn new() -> Self {
+        Members(RwLock::new(Vec::new()))
+    }
+
+    pub(crate) fn add(&self, member: Arc<T>) {
+        let mut list = self.0.write();
+        member.slot().store(list.len(), Ordering::Relaxed);
+        list.push(member);
+    }
+
+    pub(crate) fn remove(&self, member: &T) {
+        let mut list = self.0.write();
+        let slot = member.slot().load(Ordering::Relaxed);
+        let gone = list.swap_remove(slot);
+        debug_assert_eq!(gone.id(), member.id(), "a slot names its own member");
+        if let Some(moved) = list.get(slot) {
+            moved.slot().store(slot, Ordering::Relaxed);
+        }
+        if list.capacity() > 64 && list.len() < list.capacity() / 4 {
+            let half = list.capacity() / 2;
+            list.shrink_to(half);
+        }
+        drop(list);
+        // The reference that the list had is dropped here, outside the lock.
+        drop(gone);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.read().len()
+    }
+
+    /// Runs `look` over the list. Keep it free of user code and of this list's lock.
+    pub(crate) fn walk<R>(&self, look: impl FnOnce(&[Arc<T>]) -> R) -> R {
+        look(&self.0.read())
+    }
+}
+
+/// Everything that is registered with one limiter.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    pub(crate) cells: Members<Cell>,
+    pub(crate) arenas: Members<ArenaCell>,
+    /// Live cells, readable without a lock: a quantum depends on it.
+    live: AtomicUsize,
+    next_id: AtomicU64,
+    /// Transfers that have begun and that are done; a walk that saw one under way goes again.
+    transfers_begun: AtomicUsize,
+    transfers_done: AtomicUsize,
+}
+
+/// How often a walk goes again because bytes were on their way from one cell to another.
+const WALKS: usize = 8;
+
+impl Registry {
+    pub(crate) fn new() -> Self {
+        Registry {
+            cells: Members::new(),
+            arenas: Members::new(),
+            live: AtomicUsize::new(0),
+            next_id: AtomicU64::new(0),
+            transfers_begun: AtomicUsize::new(0),
+            transfers_done: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn live(&self) -> usize {
+        self.live.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_cell(&self, cell: Arc<Cell>) {
+        self.live.fetch_add(1, Ordering::Relaxed);
+        self.cells.add(cell);
+    }
+
+    pub(crate) fn remove_cell(&self, cell: &Cell) {
+        self.cells.remove(cell);
+        self.live.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The exact sum of the cells that `counts` says yes to: each cell is exact at some instant during the walk and not
+    /// older than the last change before it. The sum is no snapshot: changes go on meanwhile. A transfer under way is
+    /// met neither twice nor not at all, unless transfers never pause.
+    pub(crate) fn exact_bytes(&self, counts: impl Fn(&Cell) -> bool) -> usize {
+        self.cells.walk(|cells| {
+            let mut sum = 0usize;
+            for _ in 0..WALKS {
+                // Acquire, from the end of a transfer: both of its sides are seen.
+                let done = self.transfers_done.load(Ordering::Acquire);
+                sum = cells.iter().filter(|cell| counts(cell)).fold(0, |sum, cell| sum.saturating_add(cell.total_bytes()));
+                // Every cell was read with Acquire, so a transfer whose first side was seen shows here as begun.
+                if self.transfers_begun.load(Ordering::Relaxed) == done {
+                    break;
+                }
+            }
+            sum
+        })
+    }
+
+    /// Bytes go from one cell to another between this and the drop of what it answers.
+    pub(crate) fn transfer(&self) -> Transfer<'_> {
+        self.transfers_begun.fetch_add(1, Ordering::Relaxed);
+        // Release fence: whoever sees either side, also a charge that is stored Relaxed, sees the transfer as begun.
+        fence(Ordering::Release);
+        Transfer(self)
+    }
+}
+
+/// A transfer under way.
+#[derive(Debug)]
+pub(crate) struct Transfer<'a>(&'a Registry);
+
+impl Drop for Transfer<'_> {
+    fn drop(&mut self) {
+        self.0.transfers_done.fetch_add(1, Ordering::Release);
+    }
+}

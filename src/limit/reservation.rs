@@ -1,0 +1,275 @@
+//! RAII bytes: charged before the allocation, given back on drop.
+//!
+//! Update order, a contract that others may rely on: growing charges the account first and then the reservation's own
+//! bytes; shrinking lowers the reservation's own bytes first and then the account. So the sum of a writer's reservations
+//! is never above its total, and what a reservation says is backed at every moment. Sibling reservations of one writer
+//! share its cap and its total, nothing else.
+
+use super::account::Account;
+use super::cell::Handle;
+use super::replacement::Replacement;
+use crate::error::ReserveError;
+
+/// Bytes of one account that are given back when this is dropped.
+///
+/// Move-only, `Send`: it may be dropped anywhere. It remembers the account that it charged. Changed **through its
+/// reporter** it takes the owner's fast path; dropped without one at hand it takes the account's lock for a moment (about
+/// 20 ns), so where that is often, end it with [`free_with`](Self::free_with).
+///
+/// Two policies, by the name of the method: `try_` refuses over the writer's cap and then nothing has changed; without
+/// `try_` the bytes are granted always, and [`Reporter::over_cap`](crate::Reporter::over_cap) says when to spill.
+///
+/// # A reporter that is not its own
+///
+/// Changing a reservation through another reporter than the one it was made with is a mistake: debug builds assert, release
+/// builds count it, and the reservation goes over to the reporter that was given, with all its bytes.
+///
+/// ```
+/// use plimsoll::{GlobalMemoryLimiter, KIB};
+/// let limiter = GlobalMemoryLimiter::builder().unlimited().writer_cap_bytes(100 * KIB).build()?;
+/// let reporter = limiter.reporter("logs/message");
+/// let mut scratch = reporter.try_reserve(40 * KIB)?;
+/// scratch.try_resize(&reporter, 64 * KIB)?;
+/// let refused = scratch.try_grow(&reporter, 50 * KIB).unwrap_err();
+/// assert_eq!(refused.to_string(), "50 KiB more refused by the writer cap: 64 KiB held of 100 KiB");
+/// drop(scratch);
+/// assert_eq!(limiter.held_bytes(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a reservation that is dropped gives its bytes back"]
+pub struct Reservation {
+    handle: Handle,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// Of `bytes` that are charged already.
+    pub(crate) fn new(handle: Handle, bytes: usize) -> Self {
+        Reservation { handle, bytes }
+    }
+
+    /// What it holds.
+    #[inline(always)]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes `bytes` more. Cannot be refused.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds as [`Reporter::charge`](crate::Reporter::charge), and through a reporter that is not its own.
+    #[inline(always)]
+    pub fn grow(&mut self, account: &impl Account, bytes: usize) {
+        self.check(account);
+        account.add(bytes);
+        self.bytes = self.bytes.wrapping_add(bytes);
+    }
+
+    /// Takes `bytes` more, before they are allocated.
+    ///
+    /// # Errors
+    ///
+    /// [`ReserveError`] over the writer's cap; nothing has changed then.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds through a reporter that is not its own.
+    #[inline(always)]
+    pub fn try_grow(&mut self, account: &impl Account, bytes: usize) -> Result<(), ReserveError> {
+        self.check(account);
+        if !account.try_add(bytes) {
+            return Err(refusal(account.handle(), bytes));
+        }
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Gives `bytes` back.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds if it holds less; in release builds all of it is given back then, and the mistake is counted.
+    #[inline(always)]
+    pub fn shrink(&mut self, account: &impl Account, bytes: usize) {
+        self.check(account);
+        let (left, wrapped) = self.bytes.overflowing_sub(bytes);
+        if wrapped {
+            return self.shrink_below_zero(account, bytes);
+        }
+        self.bytes = left;
+        account.sub_charged(bytes);
+    }
+
+    /// Holds exactly `bytes` from here on. Cannot be refused. One step: no other total is seen in between.
+    ///
+    /// # Panics
+    ///
+    /// As [`grow`](Self::grow).
+    #[inline(always)]
+    pub fn resize(&mut self, account: &impl Account, bytes: usize) {
+        self.check(account);
+        if bytes >= self.bytes {
+            account.add(bytes - self.bytes);
+            self.bytes = bytes;
+        } else {
+            let less = self.bytes - bytes;
+            self.bytes = bytes;
+            account.sub_charged(less);
+        }
+    }
+
+    /// Holds exactly `bytes` from here on, if that is less than now or the writer's cap allows it.
+    ///
+    /// # Errors
+    ///
+    /// [`ReserveError`] over the writer's cap; nothing has changed then.
+    ///
+    /// # Panics
+    ///
+    /// In debug builds through a reporter that is not its own.
+    #[inline(always)]
+    pub fn try_resize(&mut self, account: &impl Account, bytes: usize) -> Result<(), ReserveError> {
+        if bytes > self.bytes {
+            return self.try_grow(account, bytes - self.bytes);
+        }
+        self.check(account);
+        let less = self.bytes - bytes;
+        self.bytes = bytes;
+        account.sub_charged(less);
+        Ok(())
+    }
+
+    /// Gives everything back and stays usable; answers how much that was. A second call answers 0.
+    pub fn free(&mut self) -> usize {
+        let bytes = std::mem::take(&mut self.bytes);
+        let cell = &self.handle.0;
+        cell.core.give_back(cell, bytes);
+        bytes
+    }
+
+    /// Ends the reservation through its reporter, on the owner's fast path.
+    pub fn free_with(mut self, account: &impl Account) {
+        self.check(account);
+        account.sub_charged(std::mem::take(&mut self.bytes));
+    }
+
+    /// Takes `bytes` out into a reservation of their own. The account's total does not move.
+    ///
+    /// Answers none, and changes nothing, if it holds less.
+    pub fn split(&mut self, bytes: usize) -> Option<Reservation> {
+        self.bytes = self.bytes.checked_sub(bytes)?;
+        Some(Reservation::new(self.handle.clone(), bytes))
+    }
+
+    /// Takes everything out into a reservation of its own and stays behind with nothing.
+    pub fn take(&mut self) -> Reservation {
+        Reservation::new(self.handle.clone(), std::mem::take(&mut self.bytes))
+    }
+
+    /// Puts `other` into this one. The total does not move.
+    ///
+    /// # Errors
+    ///
+    /// `other` itself, unchanged, if it belongs to another writer: [`transfer`](Self::transfer) it first.
+    pub fn merge(&mut self, mut other: Reservation) -> Result<(), Reservation> {
+        if !self.handle.same(&other.handle) {
+            return Err(other);
+        }
+        self.bytes += std::mem::take(&mut other.bytes);
+        Ok(())
+    }
+
+    /// Hands the bytes over to another writer, as when a writer gives its buffer to a spill.
+    ///
+    /// At rest they count once. Meanwhile an exact walk sees them once too (it goes again when it meets a transfer); the
+    /// lagged sum may miss them for a moment, and never has them twice.
+    pub fn transfer(&mut self, to: &impl Account) {
+        if self.handle.same(to.handle()) {
+            return;
+        }
+        let from = self.handle.clone();
+        let one_limiter = std::sync::Arc::ptr_eq(&from.0.core, &to.handle().0.core);
+        let transfer = one_limiter.then(|| from.0.core.registry.transfer());
+        from.0.core.give_back(&from.0, self.bytes);
+        to.add(self.bytes);
+        drop(transfer);
+        self.handle = to.handle().clone();
+    }
+
+    /// Charges a new size beside the present one, for the time that one buffer is copied into another. See
+    /// [`Replacement`].
+    ///
+    /// # Errors
+    ///
+    /// [`ReserveError`] if both together pass the writer's cap; nothing has changed then.
+    pub fn try_replace<'a, A: Account>(
+        &'a mut self,
+        account: &'a A,
+        new_bytes: usize,
+    ) -> Result<Replacement<'a, A>, ReserveError> {
+        self.check(account);
+        if !account.try_add(new_bytes) {
+            return Err(refusal(account.handle(), new_bytes));
+        }
+        Ok(Replacement::new(self, account, new_bytes))
+    }
+
+    /// The same, and cannot be refused.
+    ///
+    /// # Panics
+    ///
+    /// As [`grow`](Self::grow).
+    pub fn replace<'a, A: Account>(&'a mut self, account: &'a A, new_bytes: usize) -> Replacement<'a, A> {
+        self.check(account);
+        account.add(new_bytes);
+        Replacement::new(self, account, new_bytes)
+    }
+
+    /// The name of the writer that it belongs to.
+    pub fn writer(&self) -> &str {
+        &self.handle.0.name
+    }
+
+    /// The new size is what it holds; the old one was given back by the caller.
+    pub(crate) fn set_after_replacement(&mut self, bytes: usize) -> usize {
+        std::mem::replace(&mut self.bytes, bytes)
+    }
+
+    #[inline(always)]
+    fn check(&mut self, account: &impl Account) {
+        if !self.handle.same(account.handle()) {
+            self.adopt(account);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn adopt(&mut self, account: &impl Account) {
+        let (owner, given) = (self.handle.clone(), account.handle().clone());
+        self.transfer(account);
+        given.0.core.wrong_reporter("reservation", &owner, &given, self.bytes);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn shrink_below_zero(&mut self, account: &impl Account, bytes: usize) {
+        let held = std::mem::take(&mut self.bytes);
+        account.sub_charged(held);
+        let cell = &self.handle.0;
+        cell.core.mistake_released_too_much(cell, bytes - held);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.free();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn refusal(handle: &Handle, bytes: usize) -> ReserveError {
+    handle.0.core.refusal(&handle.0, bytes)
+}

@@ -1,0 +1,355 @@
+//! What a limiter was asked for, and where each value came from. All of it can be changed while it runs.
+
+use crate::error::ConfigError;
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::units::{Bytes, KIB, MIB};
+use std::fmt;
+use std::time::Duration;
+
+/// The size at which a reporter publishes, unless the budget makes it smaller: the reference's, measured there.
+pub(crate) const QUANTUM_BYTES: usize = MIB;
+/// Below this a quantum is not worth its name: every change is published.
+const LEAST_QUANTUM_BYTES: usize = 4 * KIB;
+/// The lag of all reporters together, as a share of the budget.
+const LAG_SHARE: usize = 16;
+/// The default floor: at most this, at most the share of the budget below.
+const FLOOR_BYTES: usize = 64 * MIB;
+const FLOOR_SHARE: usize = 16;
+/// The default block of an arena, as the reference has it.
+const BLOCK_BYTES: usize = 32 * KIB;
+/// A share of the process limit is never below this many writer caps.
+const CAPS_IN_SHARE: usize = 4;
+
+/// How long an arena whose spill failed is not asked again.
+const BACKOFF: Duration = Duration::from_secs(1);
+
+/// `usize::MAX` in an atomic setting: not limited, or not fixed.
+pub(crate) const NONE: usize = usize::MAX;
+
+/// How the budget is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Budget {
+    Unlimited,
+    Bytes(usize),
+    Share { percent: u32, process_limit_bytes: Option<usize> },
+}
+
+/// Where a setting came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// The value of the documentation.
+    Default,
+    /// Given by the caller.
+    Option,
+    /// Computed from other settings.
+    Derived,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Origin::Default => "default",
+            Origin::Option => "option",
+            Origin::Derived => "derived",
+        })
+    }
+}
+
+/// What the builder collects.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) budget: Budget,
+    pub(crate) floor_bytes: Option<usize>,
+    pub(crate) block_bytes: Option<usize>,
+    pub(crate) writer_cap_bytes: Option<usize>,
+    pub(crate) quantum_bytes: Option<usize>,
+    pub(crate) writers: usize,
+    pub(crate) writer_share: bool,
+    pub(crate) backoff: Duration,
+}
+
+impl Wanted {
+    pub(crate) fn new() -> Self {
+        Wanted {
+            budget: Budget::Unlimited,
+            floor_bytes: None,
+            block_bytes: None,
+            writer_cap_bytes: None,
+            quantum_bytes: None,
+            writers: 0,
+            writer_share: false,
+            backoff: BACKOFF,
+        }
+    }
+}
+
+/// The settings in force. Relaxed everywhere: each is a number of its own, nothing is published through it.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    budget: AtomicUsize,
+    floor: AtomicUsize,
+    writer_cap: AtomicUsize,
+    quantum: AtomicUsize,
+    block: AtomicUsize,
+    backoff_ms: AtomicU64,
+    writer_share: AtomicBool,
+    origins: AtomicUsize,
+}
+
+/// One setting's place in `origins`, two bits each.
+#[derive(Clone, Copy)]
+enum Which {
+    Budget = 0,
+    Floor = 2,
+    WriterCap = 4,
+    Block = 6,
+}
+
+/// What [`Wanted`] comes to. `cap_shrunk_from` is set if the writer cap had to give way to the process limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    budget: usize,
+    budget_origin: Origin,
+    floor: usize,
+    floor_origin: Origin,
+    writer_cap: usize,
+    writer_cap_origin: Origin,
+    block: usize,
+    block_origin: Origin,
+    pub(crate) cap_shrunk_from: Option<usize>,
+}
+
+/// Validates and fills in what was not given.
+pub(crate) fn resolve(wanted: &Wanted) -> Result<Resolved, ConfigError> {
+    let block = wanted.block_bytes.unwrap_or(BLOCK_BYTES);
+    if block == 0 {
+        return Err(ConfigError::ZeroBlock);
+    }
+    if wanted.writer_cap_bytes == Some(0) {
+        return Err(ConfigError::ZeroWriterCap);
+    }
+    let mut cap = wanted.writer_cap_bytes;
+    let mut cap_shrunk_from = None;
+    let (budget, budget_origin) = match wanted.budget {
+        Budget::Unlimited => (NONE, Origin::Option),
+        Budget::Bytes(0) => return Err(ConfigError::ZeroBudget),
+        Budget::Bytes(bytes) => (bytes, Origin::Option),
+        Budget::Share { percent, process_limit_bytes } => match process_limit_bytes {
+            None => (NONE, Origin::Derived),
+            Some(_) if percent == 0 => (NONE, Origin::Derived),
+            Some(0) => return Err(ConfigError::ZeroBudget),
+            Some(limit) => {
+                let share = (limit as u128 * u128::from(percent.min(100)) / 100) as usize;
+                let least = cap.map_or(0, |cap| cap.saturating_mul(CAPS_IN_SHARE)).min(limit);
+                if let Some(wanted_cap) = cap
+                    && wanted_cap > limit / CAPS_IN_SHARE
+                {
+                    cap_shrunk_from = cap;
+                    cap = Some((limit / CAPS_IN_SHARE).max(1));
+                }
+                (share.max(least).max(1), Origin::Derived)
+            }
+        },
+    };
+    let (floor, floor_origin) = match wanted.floor_bytes {
+        Some(floor) => (floor.max(1), Origin::Option),
+        None if budget == NONE => (FLOOR_BYTES.max(block), Origin::Default),
+        None => (FLOOR_BYTES.min(budget / FLOOR_SHARE).max(block), Origin::Derived),
+    };
+    if floor > budget {
+        return Err(ConfigError::FloorAboveBudget { floor_bytes: floor, budget_bytes: budget });
+    }
+    let minimum = block.saturating_mul(wanted.writers);
+    if minimum > budget {
+        return Err(ConfigError::BudgetBelowMinimum {
+            budget_bytes: budget,
+            minimum_bytes: minimum,
+            writers: wanted.writers,
+        });
+    }
+    let writer_cap_origin = match (cap_shrunk_from, cap) {
+        (Some(_), _) => Origin::Derived,
+        (None, Some(_)) => Origin::Option,
+        (None, None) => Origin::Default,
+    };
+    Ok(Resolved {
+        budget,
+        budget_origin,
+        floor,
+        floor_origin,
+        writer_cap: cap.unwrap_or(NONE),
+        writer_cap_origin,
+        block,
+        block_origin: if wanted.block_bytes.is_some() { Origin::Option } else { Origin::Default },
+        cap_shrunk_from,
+    })
+}
+
+impl Settings {
+    pub(crate) fn new(wanted: &Wanted, resolved: &Resolved) -> Self {
+        let settings = Settings {
+            budget: AtomicUsize::new(0),
+            floor: AtomicUsize::new(0),
+            writer_cap: AtomicUsize::new(0),
+            quantum: AtomicUsize::new(0),
+            block: AtomicUsize::new(0),
+            backoff_ms: AtomicU64::new(0),
+            writer_share: AtomicBool::new(false),
+            origins: AtomicUsize::new(0),
+        };
+        settings.apply(wanted, resolved);
+        settings
+    }
+
+    /// Puts everything in force.
+    pub(crate) fn apply(&self, wanted: &Wanted, resolved: &Resolved) {
+        self.budget.store(resolved.budget, Ordering::Relaxed);
+        self.floor.store(resolved.floor, Ordering::Relaxed);
+        self.writer_cap.store(resolved.writer_cap, Ordering::Relaxed);
+        self.block.store(resolved.block, Ordering::Relaxed);
+        self.quantum.store(wanted.quantum_bytes.map_or(NONE, |quantum| quantum.min(NONE - 1)), Ordering::Relaxed);
+        self.backoff_ms.store(u64::try_from(wanted.backoff.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.writer_share.store(wanted.writer_share, Ordering::Relaxed);
+        let bits = |origin: Origin, which: Which| (origin as usize) << (which as usize);
+        self.origins.store(
+            bits(resolved.budget_origin, Which::Budget)
+                | bits(resolved.floor_origin, Which::Floor)
+                | bits(resolved.writer_cap_origin, Which::WriterCap)
+                | bits(resolved.block_origin, Which::Block),
+            Ordering::Relaxed,
+        );
+    }
+
+    fn origin(&self, which: Which) -> Origin {
+        match self.origins.load(Ordering::Relaxed) >> (which as usize) & 3 {
+            0 => Origin::Default,
+            1 => Origin::Option,
+            _ => Origin::Derived,
+        }
+    }
+
+    pub(crate) fn budget_bytes(&self) -> usize {
+        self.budget.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn floor_bytes(&self) -> usize {
+        self.floor.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn writer_cap_bytes(&self) -> usize {
+        self.writer_cap.load(Ordering::Relaxed)
+    }
+
+    /// Whether only writers with an arena count.
+    pub(crate) fn writer_share(&self) -> bool {
+        self.writer_share.load(Ordering::Relaxed)
+    }
+
+    /// How long an arena whose spill failed is not asked again.
+    pub(crate) fn backoff_ms(&self) -> u64 {
+        self.backoff_ms.load(Ordering::Relaxed)
+    }
+
+    /// What [`resolve`] would need to come to the values in force, for a change of one of them.
+    pub(crate) fn wanted(&self) -> Wanted {
+        let given = |value: usize| (value != NONE).then_some(value);
+        Wanted {
+            budget: given(self.budget_bytes()).map_or(Budget::Unlimited, Budget::Bytes),
+            floor_bytes: (self.origin(Which::Floor) == Origin::Option).then(|| self.floor_bytes()),
+            block_bytes: (self.origin(Which::Block) == Origin::Option).then(|| self.block.load(Ordering::Relaxed)),
+            writer_cap_bytes: given(self.writer_cap_bytes()),
+            quantum_bytes: self.fixed_quantum_bytes(),
+            writers: 0,
+            writer_share: self.writer_share(),
+            backoff: Duration::from_millis(self.backoff_ms()),
+        }
+    }
+
+    fn fixed_quantum_bytes(&self) -> Option<usize> {
+        let fixed = self.quantum.load(Ordering::Relaxed);
+        (fixed != NONE).then_some(fixed)
+    }
+
+    /// The size at which a reporter publishes, with this many of them alive.
+    pub(crate) fn quantum_bytes(&self, live: usize) -> usize {
+        if let Some(fixed) = self.fixed_quantum_bytes() {
+            return fixed;
+        }
+        let budget = self.budget_bytes();
+        if budget == NONE {
+            return QUANTUM_BYTES;
+        }
+        let share = budget / LAG_SHARE / live.max(1);
+        if share < LEAST_QUANTUM_BYTES { 0 } else { share.min(QUANTUM_BYTES) }
+    }
+
+    /// Every setting in force.
+    pub(crate) fn effective(&self, live: usize, lag_bound_bytes: usize, barrier: bool, selector: &'static str) -> Effective {
+        let given = |value: usize| (value != NONE).then_some(value);
+        Effective {
+            budget_bytes: (given(self.budget_bytes()), self.origin(Which::Budget)),
+            floor_bytes: (self.floor_bytes(), self.origin(Which::Floor)),
+            writer_cap_bytes: (given(self.writer_cap_bytes()), self.origin(Which::WriterCap)),
+            block_bytes: (self.block.load(Ordering::Relaxed), self.origin(Which::Block)),
+            quantum_bytes: (
+                self.quantum_bytes(live),
+                if self.fixed_quantum_bytes().is_some() {
+                    Origin::Option
+                } else if self.budget_bytes() == NONE {
+                    Origin::Default
+                } else {
+                    Origin::Derived
+                },
+            ),
+            lag_bound_bytes,
+            writer_share: self.writer_share(),
+            process_barrier: barrier,
+            selector,
+        }
+    }
+}
+
+/// Every setting in force and where it came from. `Display` prints one line each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Effective {
+    /// The budget of the whole process, not of a thread or a writer; none is unlimited.
+    pub budget_bytes: (Option<usize>, Origin),
+    /// No arena below this is asked to spill.
+    pub floor_bytes: (usize, Origin),
+    /// What one writer may hold; none is not capped.
+    pub writer_cap_bytes: (Option<usize>, Origin),
+    /// One block of an arena.
+    pub block_bytes: (usize, Origin),
+    /// The size at which a reporter publishes from its next slow path on; 0 publishes every change.
+    pub quantum_bytes: (usize, Origin),
+    /// What all reporters together may hold back now.
+    pub lag_bound_bytes: usize,
+    /// Whether only writers with an arena count against the budget.
+    pub writer_share: bool,
+    /// Whether the system's process-wide barrier is used, so that idle writers' windows can be moved.
+    pub process_barrier: bool,
+    /// The selector's name.
+    pub selector: &'static str,
+}
+
+impl fmt::Display for Effective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let optional = |value: Option<usize>, none: &str| value.map_or(none.to_owned(), |bytes| Bytes(bytes).to_string());
+        let (budget, floor, cap) = (self.budget_bytes, self.floor_bytes, self.writer_cap_bytes);
+        let (block, quantum) = (self.block_bytes, self.quantum_bytes);
+        writeln!(f, "budget       {} in all ({})", optional(budget.0, "unlimited"), budget.1)?;
+        writeln!(f, "floor        {} ({})", Bytes(floor.0), floor.1)?;
+        writeln!(f, "writer cap   {} ({})", optional(cap.0, "none"), cap.1)?;
+        writeln!(f, "block        {} ({})", Bytes(block.0), block.1)?;
+        match quantum.0 {
+            0 => writeln!(f, "quantum      0, every change is published ({})", quantum.1)?,
+            bytes => writeln!(f, "quantum      {} a reporter ({})", Bytes(bytes), quantum.1)?,
+        }
+        writeln!(f, "lag bound    {} in all", Bytes(self.lag_bound_bytes))?;
+        writeln!(f, "counts       {}", if self.writer_share { "writers with an arena" } else { "everything held" })?;
+        writeln!(f, "barrier      {}", if self.process_barrier { "process-wide" } else { "none, owners move their windows" })?;
+        write!(f, "selector     {}", self.selector)
+    }
+}

@@ -1,0 +1,307 @@
+//! Windows: settling a cell, dealing it a new window, and moving the windows of others.
+//!
+//! Under a cell's lock lives what it has published. Invariants, with `published` for `base - returned_published`:
+//! 1. the process-wide sum is the sum of what the cells have published, at every instant (one atomic add each);
+//! 2. a cell's total differs from what it published by at most its room, but for the one change that its owner is making:
+//!    `lo = base - room`, `hi = base + room`, and what is returned but not published is at most `returned_room`;
+//! 3. `granted` is raised before a window grows and lowered after it shrank, so it is never below the sum of the rooms.
+//!
+//! Moving somebody else's window, in steps: lock the cell; `hi = 0`, `lo = MAX`, so that the owner's next change comes to
+//! the slow path and waits for the lock; process-wide barrier; load `held`; settle on the owner's behalf; set the new
+//! window; unlock. The barrier makes every change that missed the closed window visible to that load. One barrier serves a
+//! batch of cells.
+
+use super::cell::{Cell, Form, MAX_BYTES, clamp};
+use super::core::Core;
+use crate::error::{Refusal, ReserveError};
+use crate::sync::{MutexGuard, Ordering, fence, mutant, own_load, process_barrier};
+use std::sync::Arc;
+
+/// Cells whose windows are closed under one barrier: owners wait meanwhile, so not too many.
+const BATCH: usize = 64;
+
+/// What a cell has published and may hold back. Lives under the cell's lock.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// `held` when it was last published.
+    pub(crate) base: usize,
+    /// What of `returned` is published.
+    pub(crate) returned_published: usize,
+    /// How far `held` may move from `base`.
+    pub(crate) room: usize,
+    /// How much of `returned` may be held back.
+    pub(crate) returned_room: usize,
+    /// Bytes are dropped without the owner here, so the next deal gives both sides room.
+    pub(crate) returns: bool,
+    /// The owner is gone: every further change is published at once.
+    pub(crate) orphaned: bool,
+}
+
+impl Window {
+    /// Nothing published, no room.
+    pub(crate) fn closed() -> Self {
+        Window { base: 0, returned_published: 0, room: 0, returned_room: 0, returns: false, orphaned: false }
+    }
+
+    /// What the cell has in the process-wide sum; below zero reads as 0.
+    pub(crate) fn published_bytes(&self) -> usize {
+        clamp(self.base.wrapping_sub(self.returned_published))
+    }
+}
+
+impl Core {
+    /// Owner's slow path: publish everything held back, take a new window.
+    pub(crate) fn settle_as_owner(&self, cell: &Cell) {
+        let mut window = cell.window.lock();
+        let mended = self.fold(cell, &mut window);
+        let moved = self.publish(cell, &mut window, true);
+        drop(window);
+        self.after_publish(moved);
+        if let Some(surplus) = mended {
+            self.mistake_released_too_much(cell, surplus);
+        }
+    }
+
+    /// Slow path of the shared form. Others change `held` meanwhile, so it settles until the window holds what it finds.
+    pub(crate) fn settle_shared(&self, cell: &Cell) {
+        let mut window = cell.window.lock();
+        let mut moved = self.publish(cell, &mut window, true);
+        loop {
+            // Full fence, against the one after a change: either that change sees the new window, or this load sees it.
+            fence(Ordering::SeqCst);
+            let held = clamp(cell.hot.held.load(Ordering::Acquire));
+            if held.abs_diff(window.base) <= window.room || mutant("settle_shared_once") {
+                break;
+            }
+            moved = moved.wrapping_add(self.publish(cell, &mut window, true));
+        }
+        drop(window);
+        self.after_publish(moved);
+    }
+
+    /// Publishes what a cell holds back without waiting for its window to fill, as its owner.
+    pub(crate) fn flush(&self, cell: &Cell) {
+        match cell.form {
+            Form::Owned => self.settle_as_owner(cell),
+            Form::Shared => self.settle_shared(cell),
+        }
+    }
+
+    /// The owner goes: publish, and hold nothing back from here on.
+    pub(crate) fn orphan(&self, cell: &Cell) {
+        let mut window = cell.window.lock();
+        let mended = self.fold(cell, &mut window);
+        window.orphaned = true;
+        let moved = self.publish(cell, &mut window, true);
+        drop(window);
+        self.after_publish(moved);
+        if let Some(surplus) = mended {
+            // On drop a mistake is told and never asserted.
+            self.telemetry.released_too_much(&cell.name, surplus);
+        }
+    }
+
+    /// Takes the returned bytes off `held`; owner only. Some(surplus) if that took it below zero: then it is 0 now.
+    fn fold(&self, cell: &Cell, window: &mut Window) -> Option<usize> {
+        let returned = cell.returned.load(Ordering::Relaxed);
+        let held = own_load(&cell.hot.held);
+        let total = (held as isize).wrapping_sub(returned as isize);
+        if returned != 0 || total < 0 {
+            let new = total.max(0) as usize;
+            // Release: an exact reader that sees `returned` empty sees this.
+            cell.hot.held.store(new, Ordering::Release);
+            if returned != 0 {
+                window.base = window.base.wrapping_sub(window.returned_published);
+                window.returned_published = 0;
+                let order = if mutant("fold_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+                cell.returned.store(0, order);
+            }
+        }
+        if total < 0 { Some(total.unsigned_abs()) } else { None }
+    }
+
+    /// Publishes the difference and deals a window; under the cell's lock. Answers how the sum moved.
+    fn publish(&self, cell: &Cell, window: &mut Window, deal: bool) -> isize {
+        // Acquire: an owner's release must not be published before what it freed is seen to be free.
+        let held = clamp(cell.hot.held.load(Ordering::Acquire));
+        let returned = cell.returned.load(Ordering::Relaxed);
+        let moved = (held.wrapping_sub(window.base) as isize)
+            .wrapping_sub(returned.wrapping_sub(window.returned_published) as isize);
+        window.base = held;
+        window.returned_published = returned;
+        let room = if window.orphaned {
+            0
+        } else if deal {
+            self.deal_room()
+        } else {
+            window.room + window.returned_room
+        };
+        let returned_room = if window.returns { room / 2 } else { 0 };
+        let room = room - returned_room;
+        let (before, after) = (window.room + window.returned_room, room + returned_room);
+        if after > before {
+            self.ledger.grant(after - before);
+        }
+        window.room = room;
+        window.returned_room = returned_room;
+        self.open(cell, window);
+        if moved != 0 {
+            self.ledger.publish(moved);
+        }
+        if after < before {
+            self.ledger.take_back(before - after);
+        }
+        if moved != 0 {
+            self.telemetry.published(&self.ledger);
+        }
+        moved
+    }
+
+    /// Stores the ends of a window; under the cell's lock.
+    fn open(&self, cell: &Cell, window: &Window) {
+        let hi = window.base.saturating_add(window.room).min(MAX_BYTES);
+        let lo = window.base.saturating_sub(window.room);
+        // Relaxed: the ends carry nothing; whoever closes a window orders itself by the barrier and the lock.
+        cell.hot.lo.store(lo, Ordering::Relaxed);
+        cell.hot.try_hi.store(hi.min(cell.cap_bytes.load(Ordering::Relaxed)), Ordering::Relaxed);
+        cell.hot.hi.store(hi, Ordering::Relaxed);
+    }
+
+    /// A `try_` charge that the window does not cover. Nothing is stored before it is sure.
+    pub(crate) fn try_charge_outside(&self, cell: &Cell, bytes: usize) -> bool {
+        let mut window = cell.window.lock();
+        let mended = self.fold(cell, &mut window);
+        let held = own_load(&cell.hot.held);
+        let cap = cell.cap_bytes.load(Ordering::Relaxed).min(MAX_BYTES);
+        let granted = match held.checked_add(bytes) {
+            Some(new) if new <= cap => {
+                cell.hot.held.store(new, Ordering::Relaxed);
+                true
+            }
+            _ => false,
+        };
+        // A refusal publishes nothing new, but a window that a fold has moved must be set again.
+        let moved = self.publish(cell, &mut window, true);
+        drop(window);
+        self.after_publish(moved);
+        if let Some(surplus) = mended {
+            self.mistake_released_too_much(cell, surplus);
+        }
+        granted
+    }
+
+    /// Why a `try_` charge of `bytes` was refused, read again for the error.
+    pub(crate) fn refusal(&self, cell: &Cell, bytes: usize) -> ReserveError {
+        let held_bytes = cell.total_bytes();
+        let cap = cell.cap_bytes.load(Ordering::Relaxed);
+        if cap == usize::MAX || bytes > MAX_BYTES {
+            return ReserveError { asked_bytes: bytes, held_bytes, limit_bytes: MAX_BYTES, kind: Refusal::Overflow };
+        }
+        ReserveError { asked_bytes: bytes, held_bytes, limit_bytes: cap, kind: Refusal::WriterCap }
+    }
+
+    /// Releases bytes without the owner at hand. Published at once unless the window has room for it.
+    pub(crate) fn give_back(&self, cell: &Cell, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        if cell.form == Form::Shared {
+            return cell.release_shared(bytes);
+        }
+        let mut window = cell.window.lock();
+        let returned = cell.returned.load(Ordering::Relaxed).wrapping_add(bytes);
+        // Release: to the exact reader, as in the owner's release.
+        cell.returned.store(returned, Ordering::Release);
+        window.returns = true;
+        let behind = returned.wrapping_sub(window.returned_published);
+        let mut moved = 0;
+        if behind > window.returned_room {
+            window.returned_published = returned;
+            moved = (behind as isize).wrapping_neg();
+            self.ledger.publish(moved);
+            self.telemetry.published(&self.ledger);
+        }
+        drop(window);
+        self.after_publish(moved);
+    }
+
+    /// A charge that left the window: settle, unless it took the counter beyond what it can hold.
+    pub(crate) fn charged_outside(&self, cell: &Cell, bytes: usize) {
+        let held = own_load(&cell.hot.held);
+        if held > MAX_BYTES && bytes > MAX_BYTES - clamp(held.wrapping_sub(bytes)) {
+            cell.hot.held.store(held.wrapping_sub(bytes), Ordering::Release);
+            return self.charge_beyond_counter(cell, bytes);
+        }
+        self.settle_as_owner(cell);
+    }
+
+    /// A charge that no counter can hold: told, and not recorded.
+    pub(crate) fn charge_beyond_counter(&self, cell: &Cell, bytes: usize) {
+        self.telemetry.charged_beyond_counter(&cell.name, bytes);
+        if cfg!(debug_assertions) {
+            panic!("plimsoll: {} charged {bytes} bytes, beyond what a counter can hold", cell.name);
+        }
+    }
+
+    /// The owner released more than the cell has: it is 0 from here on, the surplus is told.
+    pub(crate) fn release_more_than_held(&self, cell: &Cell, bytes: usize) {
+        let mut window = cell.window.lock();
+        let missing = self.fold(cell, &mut window).unwrap_or(0);
+        let surplus = bytes.saturating_sub(own_load(&cell.hot.held)).saturating_add(missing);
+        cell.hot.held.store(0, Ordering::Release);
+        let moved = self.publish(cell, &mut window, true);
+        drop(window);
+        self.after_publish(moved);
+        self.mistake_released_too_much(cell, surplus);
+    }
+
+    /// A release of the shared form that left the window, or took more than there was: then the surplus is put back.
+    pub(crate) fn released_shared_outside(&self, cell: &Cell, old: usize, bytes: usize) {
+        let surplus = bytes.saturating_sub(clamp(old));
+        if surplus > 0 {
+            cell.hot.held.fetch_add(surplus, Ordering::Relaxed);
+        }
+        self.settle_shared(cell);
+        if surplus > 0 {
+            self.mistake_released_too_much(cell, surplus);
+        }
+    }
+
+    pub(crate) fn mistake_released_too_much(&self, cell: &Cell, surplus: usize) {
+        self.telemetry.released_too_much(&cell.name, surplus);
+        if cfg!(debug_assertions) && !std::thread::panicking() {
+            panic!("plimsoll: {} released {surplus} bytes more than it held", cell.name);
+        }
+    }
+
+    /// Publishes, on their owners' behalf, what cells hold back. Without the process-wide barrier it does nothing and
+    /// answers false. The caller must not hold the lock of any cell.
+    pub(crate) fn settle_others(&self, cells: &[Arc<Cell>]) -> bool {
+        if !self.barrier {
+            return false;
+        }
+        let mut moved = 0isize;
+        for batch in cells.chunks(BATCH) {
+            let mut locked: [Option<(&Cell, MutexGuard<'_, Window>)>; BATCH] = std::array::from_fn(|_| None);
+            for (slot, cell) in locked.iter_mut().zip(batch) {
+                let window = cell.window.lock();
+                cell.hot.hi.store(0, Ordering::Relaxed);
+                cell.hot.lo.store(MAX_BYTES, Ordering::Relaxed);
+                *slot = Some((cell, window));
+            }
+            let fenced = process_barrier();
+            for (cell, window) in locked.iter_mut().flatten() {
+                if fenced {
+                    moved = moved.wrapping_add(self.publish(cell, window, true));
+                } else {
+                    self.open(cell, window);
+                }
+            }
+            if !fenced {
+                return false;
+            }
+        }
+        self.after_publish(moved);
+        true
+    }
+}

@@ -1,0 +1,120 @@
+//! The one shim for synchronisation, and the only file that knows loom. Everything else takes atomics, locks and fences
+//! from here; statistics alone use std's atomics (`telemetry`), so that they do not multiply what a model explores.
+//!
+//! Both sides have the same shape: locks as parking_lot has them (a guard, no `Result`), `own_load` for the single
+//! writer of a word, `light_fence` for the cheap side of the process-wide barrier, `rmw_fence` for the side that has
+//! just done a locked operation, `process_barrier` for the expensive side.
+
+pub(crate) use imp::*;
+
+#[cfg(not(all(test, loom)))]
+mod imp {
+    pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+
+    /// The single writer's read of its own word.
+    #[inline(always)]
+    pub(crate) fn own_load(word: &AtomicUsize) -> usize {
+        word.load(Ordering::Relaxed)
+    }
+
+    /// Cheap side of the process-wide barrier: keeps the compiler from moving the owner's load of a window's end above
+    /// its store of `held`. The processor may still do so; `process_barrier` on the other side rules that out.
+    #[inline(always)]
+    pub(crate) fn light_fence() {
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Orders a locked read-modify-write before the loads that follow. On x86 the operation itself does it.
+    #[inline(always)]
+    pub(crate) fn rmw_fence() {
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+        fence(Ordering::SeqCst);
+    }
+
+    /// Makes the process able to use [`process_barrier`]; false where the system has none.
+    pub(crate) fn prepare_process_barrier() -> bool {
+        crate::membarrier::register()
+    }
+
+    /// After it returned true, every other thread of the process has passed a full fence since it was called.
+    pub(crate) fn process_barrier() -> bool {
+        fence(Ordering::SeqCst);
+        crate::membarrier::issue()
+    }
+}
+
+#[cfg(all(test, loom))]
+mod imp {
+    pub(crate) use loom::sync::MutexGuard;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+
+    #[derive(Debug)]
+    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Mutex(loom::sync::Mutex::new(value))
+        }
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().expect("a panic ends the model")
+        }
+    }
+
+    #[derive(Debug)]
+    pub(crate) struct RwLock<T>(loom::sync::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        pub(crate) fn new(value: T) -> Self {
+            RwLock(loom::sync::RwLock::new(value))
+        }
+        pub(crate) fn read(&self) -> loom::sync::RwLockReadGuard<'_, T> {
+            self.0.read().expect("a panic ends the model")
+        }
+        pub(crate) fn write(&self) -> loom::sync::RwLockWriteGuard<'_, T> {
+            self.0.write().expect("a panic ends the model")
+        }
+    }
+
+    /// An unsynchronised load: an ordinary one directly before the store hides interleavings from loom 0.7.3, because a
+    /// store depends on the last access of its word alone. It also reports a second writer.
+    #[expect(unsafe_code, reason = "loom's unsynchronised load, in models only")]
+    pub(crate) fn own_load(word: &AtomicUsize) -> usize {
+        // SAFETY: loom itself checks that nobody else writes the word at the same time.
+        unsafe { word.unsync_load() }
+    }
+
+    pub(crate) fn light_fence() {
+        if !crate::tests::loom::mutant("no_light_fence") {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn rmw_fence() {
+        if !crate::tests::loom::mutant("no_rmw_fence") {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn prepare_process_barrier() -> bool {
+        true
+    }
+
+    pub(crate) fn process_barrier() -> bool {
+        if !crate::tests::loom::mutant("no_process_barrier") {
+            fence(Ordering::SeqCst);
+        }
+        true
+    }
+}
+
+/// A place in a protocol that a model breaks on purpose, to show that it would notice. Always false outside of models.
+#[cfg(not(all(test, loom)))]
+#[inline(always)]
+pub(crate) const fn mutant(_name: &str) -> bool {
+    false
+}
+#[cfg(all(test, loom))]
+pub(crate) use crate::tests::loom::mutant;

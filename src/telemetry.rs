@@ -1,0 +1,297 @@
+//! Everything that is told to the outside: counts, metrics and events. The only file that names a metric, and the only one
+//! besides `sync` that uses std's atomics: counts carry nothing, and must not multiply what a model explores.
+//!
+//! | metric | kind | labels | when it moves |
+//! |---|---|---|---|
+//! | `plimsoll_limit_published_bytes` | gauge | `limiter` | a publish |
+//! | `plimsoll_limit_lag_bound_bytes` | gauge | `limiter` | a publish |
+//! | `plimsoll_limit_budget_bytes` | gauge | `limiter` | the budget is set; no value if unlimited |
+//! | `plimsoll_limit_publishes_total` | counter | `limiter` | a publish |
+//! | `plimsoll_limit_notifications_total` | counter | `limiter` | an arena's block size changed |
+//! | `plimsoll_limit_decisions_total` | counter | `limiter` | a decision |
+//! | `plimsoll_limit_requests_total` | counter | `limiter` | an arena is asked to spill |
+//! | `plimsoll_limit_spills_total` | counter | `limiter`, `kind` = `forced`, `own`, `failed` | a spill ended |
+//! | `plimsoll_limit_shortfall_episodes_total` | counter | `limiter` | a shortfall began |
+//! | `plimsoll_limit_accounting_errors_total` | counter | `limiter` | a caller's mistake was mended |
+//! | `plimsoll_writer_held_bytes` | gauge | `limiter`, `writer` | [`record_writers`](crate::GlobalMemoryLimiter::record_writers) is called |
+//!
+//! The label `limiter` is [`LimiterBuilder::name`](crate::LimiterBuilder::name). Handles bind when the limiter is built: a
+//! recorder that is installed later sees only what is built later. Nothing here runs for a change inside a window.
+//!
+//! Events (`tracing`, target `plimsoll`): a shortfall's begin (warn, once an episode) and end (info), each decision that
+//! asks for a spill (debug), accounting mistakes (warn), a limiter that goes while bytes are held (warn).
+
+use crate::limit::{Decision, Ledger, Origin, Shortfall, Snapshot};
+use crate::units::Bytes;
+use metrics::{Counter, Gauge};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counts since a limiter was built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Times that a reporter published.
+    pub publishes: u64,
+    /// Changes of an arena's block size.
+    pub notifications: u64,
+    /// Decisions taken: looks at every arena.
+    pub decisions: u64,
+    /// Arenas asked to spill.
+    pub requests: u64,
+    /// Spills that finished and had been asked for.
+    pub forced_spills: u64,
+    /// Spills that finished and were the writer's own idea.
+    pub own_spills: u64,
+    /// Spills that did not finish.
+    pub failed_spills: u64,
+    /// Shortfalls that began.
+    pub shortfall_episodes: u64,
+    /// Callers' mistakes that were mended.
+    pub accounting_errors: u64,
+    /// The bytes of those mistakes.
+    pub accounting_error_bytes: u64,
+    /// The largest of published + lag bound at any publish: no true total was higher, but for the one change that each
+    /// owner was making.
+    pub peak_held_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    publishes: AtomicU64,
+    notifications: AtomicU64,
+    decisions: AtomicU64,
+    requests: AtomicU64,
+    forced_spills: AtomicU64,
+    own_spills: AtomicU64,
+    failed_spills: AtomicU64,
+    shortfall_episodes: AtomicU64,
+    accounting_errors: AtomicU64,
+    accounting_error_bytes: AtomicU64,
+}
+
+/// How a spill ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SpillEnd {
+    Forced,
+    Own,
+    Failed,
+}
+
+/// The counters, gauges and events of one limiter.
+#[derive(Debug)]
+pub(crate) struct Telemetry {
+    name: String,
+    counts: Counts,
+    published_bytes: Gauge,
+    lag_bound_bytes: Gauge,
+    budget_bytes: Gauge,
+    publishes: Counter,
+    notifications: Counter,
+    decisions: Counter,
+    requests: Counter,
+    forced_spills: Counter,
+    own_spills: Counter,
+    failed_spills: Counter,
+    shortfall_episodes: Counter,
+    accounting_errors: Counter,
+}
+
+impl Telemetry {
+    pub(crate) fn new(name: &str) -> Self {
+        let label = || name.to_owned();
+        let spills = |kind: &'static str| metrics::counter!("plimsoll_limit_spills_total", "limiter" => label(), "kind" => kind);
+        Telemetry {
+            name: name.to_owned(),
+            counts: Counts::default(),
+            published_bytes: metrics::gauge!("plimsoll_limit_published_bytes", "limiter" => label()),
+            lag_bound_bytes: metrics::gauge!("plimsoll_limit_lag_bound_bytes", "limiter" => label()),
+            budget_bytes: metrics::gauge!("plimsoll_limit_budget_bytes", "limiter" => label()),
+            publishes: metrics::counter!("plimsoll_limit_publishes_total", "limiter" => label()),
+            notifications: metrics::counter!("plimsoll_limit_notifications_total", "limiter" => label()),
+            decisions: metrics::counter!("plimsoll_limit_decisions_total", "limiter" => label()),
+            requests: metrics::counter!("plimsoll_limit_requests_total", "limiter" => label()),
+            forced_spills: spills("forced"),
+            own_spills: spills("own"),
+            failed_spills: spills("failed"),
+            shortfall_episodes: metrics::counter!("plimsoll_limit_shortfall_episodes_total", "limiter" => label()),
+            accounting_errors: metrics::counter!("plimsoll_limit_accounting_errors_total", "limiter" => label()),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn stats(&self, ledger: &Ledger) -> Stats {
+        Stats {
+            publishes: self.counts.publishes.load(Relaxed),
+            notifications: self.counts.notifications.load(Relaxed),
+            decisions: self.counts.decisions.load(Relaxed),
+            requests: self.counts.requests.load(Relaxed),
+            forced_spills: self.counts.forced_spills.load(Relaxed),
+            own_spills: self.counts.own_spills.load(Relaxed),
+            failed_spills: self.counts.failed_spills.load(Relaxed),
+            shortfall_episodes: self.counts.shortfall_episodes.load(Relaxed),
+            accounting_errors: self.counts.accounting_errors.load(Relaxed),
+            accounting_error_bytes: self.counts.accounting_error_bytes.load(Relaxed),
+            peak_held_bytes: ledger.peak_bytes(),
+        }
+    }
+
+    pub(crate) fn budget(&self, bytes: Option<usize>) {
+        if let Some(bytes) = bytes {
+            self.budget_bytes.set(bytes as f64);
+        }
+    }
+
+    pub(crate) fn published(&self, ledger: &Ledger) {
+        self.counts.publishes.fetch_add(1, Relaxed);
+        self.publishes.increment(1);
+        self.published_bytes.set(ledger.published_bytes() as f64);
+        self.lag_bound_bytes.set(ledger.granted_bytes() as f64);
+    }
+
+    pub(crate) fn notified(&self) {
+        self.counts.notifications.fetch_add(1, Relaxed);
+        self.notifications.increment(1);
+    }
+
+    pub(crate) fn decided(&self) {
+        self.counts.decisions.fetch_add(1, Relaxed);
+        self.decisions.increment(1);
+    }
+
+    pub(crate) fn requested(&self, decision: &Decision) {
+        let victims = decision.requests as u64;
+        self.counts.requests.fetch_add(victims, Relaxed);
+        self.requests.increment(victims);
+        tracing::debug!(
+            target: "plimsoll",
+            limiter = %self.name,
+            exact_bytes = decision.exact_bytes,
+            published_bytes = decision.published_bytes,
+            granted_bytes = decision.granted_bytes,
+            overage_bytes = decision.overage_bytes,
+            in_flight_bytes = decision.in_flight_bytes,
+            source = %decision.source,
+            victims,
+            "asked arenas to spill"
+        );
+    }
+
+    pub(crate) fn spilled(&self, end: SpillEnd) {
+        let (count, counter) = match end {
+            SpillEnd::Forced => (&self.counts.forced_spills, &self.forced_spills),
+            SpillEnd::Own => (&self.counts.own_spills, &self.own_spills),
+            SpillEnd::Failed => (&self.counts.failed_spills, &self.failed_spills),
+        };
+        count.fetch_add(1, Relaxed);
+        counter.increment(1);
+    }
+
+    pub(crate) fn shortfall_began(&self, shortfall: &Shortfall) {
+        self.counts.shortfall_episodes.fetch_add(1, Relaxed);
+        self.shortfall_episodes.increment(1);
+        tracing::warn!(
+            target: "plimsoll",
+            limiter = %self.name,
+            source = %shortfall.source,
+            missing_bytes = shortfall.missing_bytes,
+            persistent_bytes = shortfall.persistent_bytes,
+            floor_sum_bytes = shortfall.floor_sum_bytes,
+            writers = shortfall.writers,
+            writers_that_fit = shortfall.writers_that_fit,
+            "shortfall: every arena at or above the floor is asked to spill, and {} are missing still",
+            Bytes(shortfall.missing_bytes)
+        );
+    }
+
+    pub(crate) fn shortfall_ended(&self) {
+        tracing::info!(target: "plimsoll", limiter = %self.name, "shortfall over");
+    }
+
+    pub(crate) fn selector_panicked(&self, selector: &'static str) {
+        tracing::error!(target: "plimsoll", limiter = %self.name, selector, "selector panicked, the largest arenas go first");
+    }
+
+    pub(crate) fn released_too_much(&self, writer: &str, surplus: usize) {
+        self.mistake(surplus);
+        tracing::warn!(
+            target: "plimsoll",
+            limiter = %self.name,
+            writer,
+            surplus_bytes = surplus,
+            "{writer} released {} more than it held: clamped at 0",
+            Bytes(surplus)
+        );
+    }
+
+    pub(crate) fn charged_beyond_counter(&self, writer: &str, bytes: usize) {
+        self.mistake(bytes);
+        tracing::warn!(target: "plimsoll", limiter = %self.name, writer, bytes, "{writer} charged more than a counter can hold: not recorded");
+    }
+
+    pub(crate) fn unbalanced(&self, writer: &str, left: usize) {
+        self.mistake(left);
+        tracing::warn!(
+            target: "plimsoll",
+            limiter = %self.name,
+            writer,
+            left_bytes = left,
+            "{writer} was dropped with {} not released: drained",
+            Bytes(left)
+        );
+    }
+
+    pub(crate) fn wrong_reporter(&self, holder: &str, owner: &str, given: &str, bytes: usize) {
+        self.mistake(bytes);
+        tracing::warn!(
+            target: "plimsoll",
+            limiter = %self.name,
+            holder,
+            owner,
+            given,
+            bytes,
+            "{holder} of {owner} was changed through {given}: its bytes go with it"
+        );
+    }
+
+    pub(crate) fn closed_while_held(&self, snapshot: &Snapshot) {
+        tracing::warn!(
+            target: "plimsoll",
+            limiter = %self.name,
+            owners = snapshot.writers.len(),
+            held_bytes = snapshot.held_bytes,
+            "limiter closed while {} owners hold {}",
+            snapshot.writers.len(),
+            Bytes(snapshot.held_bytes)
+        );
+    }
+
+    pub(crate) fn cap_shrunk(&self, wanted: usize, in_force: usize, origin: Origin) {
+        tracing::warn!(
+            target: "plimsoll",
+            limiter = %self.name,
+            wanted_bytes = wanted,
+            writer_cap_bytes = in_force,
+            %origin,
+            "four writer caps of {} are more than the process limit: the cap is {} instead",
+            Bytes(wanted),
+            Bytes(in_force)
+        );
+    }
+
+    /// One gauge a writer: on request only, since their names are the caller's.
+    pub(crate) fn writers(&self, snapshot: &Snapshot) {
+        for writer in &snapshot.writers {
+            metrics::gauge!("plimsoll_writer_held_bytes", "limiter" => self.name.clone(), "writer" => writer.name.clone())
+                .set(writer.held_bytes as f64);
+        }
+    }
+
+    fn mistake(&self, bytes: usize) {
+        self.counts.accounting_errors.fetch_add(1, Relaxed);
+        self.counts.accounting_error_bytes.fetch_add(bytes as u64, Relaxed);
+        self.accounting_errors.increment(1);
+    }
+}
