@@ -205,7 +205,14 @@ impl ArenaHandle {
         } else if bytes < before {
             reporter.sub_charged(before - bytes);
             self.arena.set_bytes(bytes);
-            reporter.handle.0.core.notify();
+            let core = &self.handle.0.core;
+            if self.spill_requested() {
+                // The request covers less from here on, and the alarm line counts on what it covered.
+                core.telemetry.notified();
+                core.decide(NOTICE);
+            } else {
+                core.notify();
+            }
         }
     }
 

@@ -28,6 +28,20 @@ pub(crate) struct Core {
     pub(crate) signals: OnceCell<Box<dyn SignalSource>>,
 }
 
+/// A panic leaves nothing half done behind: every change stores its words before user code (a subscriber, a selector, a
+/// waker) can run. So whoever catches one may go on with everything that refers to these.
+mod unwind_safe {
+    use super::{ArenaCell, Cell, Core};
+    use std::panic::{RefUnwindSafe, UnwindSafe};
+
+    impl UnwindSafe for Core {}
+    impl RefUnwindSafe for Core {}
+    impl UnwindSafe for Cell {}
+    impl RefUnwindSafe for Cell {}
+    impl UnwindSafe for ArenaCell {}
+    impl RefUnwindSafe for ArenaCell {}
+}
+
 impl Core {
     pub(crate) fn selector(&self) -> &dyn SpillSelector {
         self.selector.get().map_or(&LargestFirst, |selector| &**selector)
@@ -71,7 +85,8 @@ impl Core {
     /// A reservation or an arena was changed through a reporter of another writer, and went over to it.
     pub(crate) fn wrong_reporter(&self, holder: &str, owner: &Handle, given: &Handle, bytes: usize) {
         self.telemetry.wrong_reporter(holder, &owner.0.name, &given.0.name, bytes);
-        if cfg!(debug_assertions) {
+        // Not while unwinding: a second panic would end the process.
+        if cfg!(debug_assertions) && !std::thread::panicking() {
             panic!("plimsoll: {holder} of {} was changed through {}", owner.0.name, given.0.name);
         }
     }
