@@ -110,6 +110,9 @@ pub(crate) struct Decider {
     line: CachePadded<AtomicUsize>,
     /// A shortfall lasts: every notification is a reason to decide.
     alert: AtomicBool,
+    /// What the source said last. Relaxed: numbers only, stored before `pending` is raised.
+    system_short: AtomicUsize,
+    process_over: AtomicUsize,
     started: Instant,
     memory: Mutex<Memory>,
 }
@@ -155,6 +158,8 @@ impl Decider {
             pending: CachePadded::new(AtomicU64::new(0)),
             line: CachePadded::new(AtomicUsize::new(budget_bytes)),
             alert: AtomicBool::new(false),
+            system_short: AtomicUsize::new(0),
+            process_over: AtomicUsize::new(0),
             started: Instant::now(),
             memory: Mutex::new(Memory::default()),
         }
@@ -162,6 +167,10 @@ impl Decider {
 
     pub(crate) fn now_ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn pressure(&self) -> Pressure {
+        Pressure::new(self.system_short.load(Ordering::Relaxed), self.process_over.load(Ordering::Relaxed))
     }
 
     pub(crate) fn shortfall(&self) -> Option<Shortfall> {
@@ -204,24 +213,37 @@ impl Core {
         if !mutant("notify_without_fence") && !mutant("crosser_unordered") {
             fence(Ordering::SeqCst);
         }
+        self.sample();
         if self.under_pressure(self.decider.line.load(Ordering::Relaxed)) {
-            self.decide(NOTICE);
+            self.combine(NOTICE);
         }
     }
 
     fn under_pressure(&self, line: usize) -> bool {
         self.decider.alert.load(Ordering::Relaxed)
             || self.ledger.published_bytes() > line
-            || self.pressure().deepest_bytes() > 0
+            || self.decider.pressure().deepest_bytes() > 0
     }
 
-    fn pressure(&self) -> Pressure {
-        self.signals.get().map_or(Pressure::default(), |source| source.pressure())
+    /// Asks the source, on the notifier's thread; the decider works with what was stored last, so that a source which
+    /// itself notifies cannot keep it going for ever.
+    fn sample(&self) {
+        if let Some(source) = self.signals.get() {
+            let pressure = source.pressure();
+            self.decider.system_short.store(pressure.system_short_bytes, Ordering::Relaxed);
+            self.decider.process_over.store(pressure.process_over_bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Decides by what the source says now.
+    pub(crate) fn decide(&self, why: u64) {
+        self.sample();
+        self.combine(why);
     }
 
     /// Decides, or leaves it to the one who is deciding now. With [`NOTICE`] only if there is pressure or something was in
     /// flight; with [`POLL`] in any case.
-    pub(crate) fn decide(&self, why: u64) {
+    fn combine(&self, why: u64) {
         let pending = &self.decider.pending;
         // AcqRel: the decider sees what every notifier stored before it came.
         if pending.fetch_add(why, Ordering::AcqRel) != 0 {
@@ -319,7 +341,7 @@ impl Core {
         } else {
             self.registry.exact_bytes(|_| true)
         };
-        let pressure = self.pressure();
+        let pressure = self.decider.pressure();
         // The terms overlap: the deepest counts, never their sum.
         let (overage_bytes, source) = [
             (exact_bytes.saturating_sub(budget), PressureSource::Budget),
