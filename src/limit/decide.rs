@@ -17,12 +17,13 @@
 //! not needed.
 
 use super::arena_cell::{ArenaCell, State, Word};
-use super::cell::Cell;
+use super::cell;
 use super::core::Core;
 use super::selector::{self, ArenaView, LargestFirst, Plan};
 use super::signal::Pressure;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, fence, mutant};
 use crossbeam_utils::CachePadded;
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
@@ -193,6 +194,26 @@ impl Drop for Release<'_> {
     }
 }
 
+thread_local! {
+    static ASKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// This thread is asking a signal source.
+struct Asking;
+
+impl Asking {
+    /// None if it is doing so already: a source may change accounts, which notifies.
+    fn begin() -> Option<Asking> {
+        (!ASKING.replace(true)).then_some(Asking)
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        ASKING.set(false);
+    }
+}
+
 impl Core {
     /// An arena's block size changed, and its cell says so already.
     pub(crate) fn notify(&self) {
@@ -225,10 +246,12 @@ impl Core {
             || self.decider.pressure().deepest_bytes() > 0
     }
 
-    /// Asks the source, on the notifier's thread; the decider works with what was stored last, so that a source which
-    /// itself notifies cannot keep it going for ever.
+    /// Asks the source, on the notifier's thread and not from within itself; the decider works with what was stored last,
+    /// so that a source which itself notifies cannot keep it going for ever.
     fn sample(&self) {
-        if let Some(source) = self.signals.get() {
+        if let Some(source) = self.signals.get()
+            && let Some(_asking) = Asking::begin()
+        {
             let pressure = source.pressure();
             self.decider.system_short.store(pressure.system_short_bytes, Ordering::Relaxed);
             self.decider.process_over.store(pressure.process_over_bytes, Ordering::Relaxed);
@@ -337,7 +360,7 @@ impl Core {
             views.extend(arenas.iter().zip(words.iter()).map(|(arena, &word)| view(arena, word, arena.bytes(), now)));
         });
         let exact_bytes = if self.settings.writer_share() {
-            self.registry.exact_bytes(Cell::has_arena)
+            self.registry.exact_bytes(cell::Cell::has_arena)
         } else {
             self.registry.exact_bytes(|_| true)
         };
