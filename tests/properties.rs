@@ -56,7 +56,8 @@ enum Op {
 }
 use Op::*;
 
-const OPS: [Op; 60] = [
+const OPS: [Op; 68] = [
+    SetBytes, SetBytes, SetBytes, SetBytes, SetBytes, SetBytes, Arena, Arena,
     Register, Register, RegisterShared, Charge, Charge, Charge, Release, Release, TryCharge, Reserve, Reserve, Reserve,
     TryReserve, Grow, Grow, TryGrow, Shrink, Shrink, Resize, Resize, TryResize, Split, Split, Take, Merge, Merge, Free,
     FreeWith, FreeWith, DropReservation, DropReservation, DropElsewhere, Transfer, Transfer, ReplaceCommit, ReplaceDrop,
@@ -80,8 +81,8 @@ struct Settings {
 fn settings() -> impl Strategy<Value = Settings> {
     let quantum = prop_oneof![Just(Some(0)), Just(Some(0)), Just(Some(100)), Just(Some(5_000)), Just(None)];
     (
-        prop::option::weighted(0.8, 20_000..200_000_usize),
-        1..8_000_usize,
+        prop::option::weighted(0.8, 5_000..80_000_usize),
+        prop_oneof![1..200_usize, 1..5_000_usize],
         quantum,
         prop::option::of(5_000..60_000_usize),
         prop::bool::weighted(0.2),
