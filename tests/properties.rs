@@ -57,12 +57,73 @@ enum Op {
 use Op::*;
 
 const OPS: [Op; 68] = [
-    SetBytes, SetBytes, SetBytes, SetBytes, SetBytes, SetBytes, Arena, Arena,
-    Register, Register, RegisterShared, Charge, Charge, Charge, Release, Release, TryCharge, Reserve, Reserve, Reserve,
-    TryReserve, Grow, Grow, TryGrow, Shrink, Shrink, Resize, Resize, TryResize, Split, Split, Take, Merge, Merge, Free,
-    FreeWith, FreeWith, DropReservation, DropReservation, DropElsewhere, Transfer, Transfer, ReplaceCommit, ReplaceDrop,
-    TryReplace, Arena, Arena, SetBytes, SetBytes, SetBytes, SetBytes, SetBytes, TryGrowBytes, TryGrowBytes, Spill, Spill,
-    Spill, SpillFails, OwnSpill, OwnSpillFails, DropArena, Flush, Settle, Poll, SetBudget, SetQuantum, DropReporter,
+    SetBytes,
+    SetBytes,
+    SetBytes,
+    SetBytes,
+    SetBytes,
+    SetBytes,
+    Arena,
+    Arena,
+    Register,
+    Register,
+    RegisterShared,
+    Charge,
+    Charge,
+    Charge,
+    Release,
+    Release,
+    TryCharge,
+    Reserve,
+    Reserve,
+    Reserve,
+    TryReserve,
+    Grow,
+    Grow,
+    TryGrow,
+    Shrink,
+    Shrink,
+    Resize,
+    Resize,
+    TryResize,
+    Split,
+    Split,
+    Take,
+    Merge,
+    Merge,
+    Free,
+    FreeWith,
+    FreeWith,
+    DropReservation,
+    DropReservation,
+    DropElsewhere,
+    Transfer,
+    Transfer,
+    ReplaceCommit,
+    ReplaceDrop,
+    TryReplace,
+    Arena,
+    Arena,
+    SetBytes,
+    SetBytes,
+    SetBytes,
+    SetBytes,
+    SetBytes,
+    TryGrowBytes,
+    TryGrowBytes,
+    Spill,
+    Spill,
+    Spill,
+    SpillFails,
+    OwnSpill,
+    OwnSpillFails,
+    DropArena,
+    Flush,
+    Settle,
+    Poll,
+    SetBudget,
+    SetQuantum,
+    DropReporter,
     DropWriter,
 ];
 
@@ -368,10 +429,13 @@ impl World {
                     self.writers[who].push(gone, more);
                 }
             }
-            ReplaceCommit => now = with_account!(writer, |account| one.replace(account, bytes).commit()).map(|()| bytes),
+            ReplaceCommit => {
+                now = with_account!(writer, |account| one.replace(account, bytes).commit()).map(|()| bytes)
+            }
             ReplaceDrop => now = with_account!(writer, |account| drop(one.replace(account, bytes))).map(|()| before),
             _ => {
-                let result = with_account!(writer, |account| one.try_replace(account, bytes).map(|copying| copying.commit()));
+                let result =
+                    with_account!(writer, |account| one.try_replace(account, bytes).map(|copying| copying.commit()));
                 if let Some(result) = result
                     && self.answered(total, bytes, result)
                 {
