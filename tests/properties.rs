@@ -7,8 +7,6 @@
 //! 4. a decision asks for no more than it needs and for no less, unless it says what is missing;
 //! 5. where every change is published (quantum 0), what is over the budget is in flight, or nobody is left who could be asked;
 //! 6. at the end every sum is exactly 0, without an accounting error.
-mod common;
-
 use plimsoll::{ArenaHandle, Decision, GlobalMemoryLimiter, Refusal, Reporter, Reservation, SharedReporter};
 use proptest::prelude::*;
 use std::time::Duration;
@@ -461,7 +459,7 @@ impl World {
                     1 => gone.arenas.clear(),
                     _ => gone.held.clear(),
                 }
-                return drop(gone);
+                drop(gone);
             }
             DropReporter => {
                 with_account!(writer, |account| account.release(writer.charged));

@@ -1,8 +1,6 @@
 //! Everything at once, on several threads: owners that charge, spill and come and go, reservations dropped elsewhere,
 //! shared accounts, transfers, walks, settling, polls, changed budgets. Two seconds; `PLIMSOLL_STRESS_SECONDS` makes it
 //! longer. While it runs no sum is ever absurd; at the end every sum is exactly 0, without an accounting error.
-mod common;
-
 use plimsoll::{ArenaHandle, GlobalMemoryLimiter, KIB, MIB, Pressure, Reporter, Reservation, ScriptedSignals};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
