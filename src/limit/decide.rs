@@ -201,7 +201,7 @@ impl Core {
 
     fn decide_under_pressure(&self) {
         // Against the fence after `line` and `alert` are stored: one of the two sides sees the other.
-        if !mutant("notify_without_fence") {
+        if !mutant("notify_without_fence") && !mutant("crosser_unordered") {
             fence(Ordering::SeqCst);
         }
         if self.under_pressure(self.decider.line.load(Ordering::Relaxed)) {
@@ -268,17 +268,14 @@ impl Core {
             self.telemetry.requested(&decision);
             memory.last = Some(Arc::new(decision));
         }
-        match (&memory.shortfall, short) {
-            (None, true) => {
-                let shortfall = self.describe(&look, views, budget, floor, plan.shortfall_bytes);
-                self.telemetry.shortfall_began(&shortfall);
-                memory.shortfall = Some(shortfall);
-            }
-            (Some(_), false) => {
-                self.telemetry.shortfall_ended();
-                memory.shortfall = None;
-            }
-            _ => {}
+        // An episode lasts until nothing is over any more: while spills in flight cover for it, it is not news.
+        if memory.shortfall.is_none() && short {
+            let shortfall = self.describe(&look, views, budget, floor, plan.shortfall_bytes);
+            self.telemetry.shortfall_began(&shortfall);
+            memory.shortfall = Some(shortfall);
+        } else if memory.shortfall.is_some() && look.overage_bytes == 0 {
+            self.telemetry.shortfall_ended();
+            memory.shortfall = None;
         }
         let line = if short { budget } else { budget.saturating_add(plan.in_flight_bytes).saturating_add(asked.bytes) };
         // The memory goes back before anybody is woken: a waker may ask for the snapshot.

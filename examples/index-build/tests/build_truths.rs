@@ -41,12 +41,8 @@ fn verified(corpus: &str, forced_budget: usize) {
     let (whole, plain) = (build(&defaults), build(&small));
     assert_eq!((whole.segments, whole.runs), (1, 0));
     for threads in [1, 4, 30] {
-        let forced = BuildOptions {
-            threads,
-            budget_bytes: Some(forced_budget),
-            floor_bytes: Some(1 << 10),
-            ..small.clone()
-        };
+        let forced =
+            BuildOptions { threads, budget_bytes: Some(forced_budget), floor_bytes: Some(1 << 10), ..small.clone() };
         let report = build(&forced);
         assert_eq!(report.index_sha256, plain.index_sha256, "{corpus}, {threads} threads");
         assert!(report.segments >= 4 && report.runs >= 8, "{corpus}, {threads} threads: {report:#?}");

@@ -1,0 +1,142 @@
+//! Whole indexes against what others counted on the same input: `../shared/data/truth`, by a script and by a second
+//! program. Every corpus is built without a budget, and in batches of 32 KiB with small blocks under a budget at which
+//! it spills all the time, on 1, 4 and 30 threads; every index is verified, digests included, and the digest of the
+//! index is the same whatever the budget, the threads and the accounting.
+//!
+//! `cargo test` takes seven corpora, one of each kind; `PLIMSOLL_TRUTHS=all` takes the rest too. Without the samples the
+//! tests say loudly that they skip.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+mod command;
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use index_build::build::{Watch, build};
+use index_build::options::{Accounting, BuildOptions, Format, Sync};
+use index_build::report::BuildReport;
+use index_build::verify::verify;
+
+/// The corpora that `cargo test` takes: many ids, CRLF, hashes, blobs, bytes that are no UTF-8, many scripts, ten fields.
+const ALWAYS: [&str; 7] = [
+    "hashes/md5sums_tango.txt",
+    "jsonl/access_10fields.jsonl",
+    "logs/Apache.log",
+    "logs/OpenStack.log",
+    "mixed/access_with_blobs.log",
+    "prose/ontboezemingen_latin1.txt",
+    "prose/tldr_multiscript.txt",
+];
+
+/// One way to read one corpus.
+struct Case<'a> {
+    corpus: PathBuf,
+    truth: PathBuf,
+    format: Format,
+    dir: &'a Path,
+}
+
+impl Case<'_> {
+    fn build(&self, name: &str, change: impl FnOnce(&mut BuildOptions)) -> BuildReport {
+        let index = self.dir.join("index");
+        let mut options = BuildOptions {
+            inputs: vec![self.corpus.clone()],
+            index: index.clone(),
+            format: self.format,
+            sync: Sync::None,
+            force: true,
+            ..BuildOptions::default()
+        };
+        change(&mut options);
+        let name = format!("{} as {:?}, {name}", self.corpus.display(), self.format);
+        let report = build(&options, &Watch::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let verified = verify(&index, &self.truth).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(verified.passed() && verified.checked > 50, "{name}: {verified:#?}");
+        assert_eq!((report.held_at_end_bytes, report.published_at_end_bytes), (0, 0), "{name}");
+        assert_eq!(report.accounting_errors, 0, "{name}");
+        report
+    }
+
+    /// Batches of 32 KiB, blocks of 1 KiB, nothing spared below 1 KiB.
+    fn build_small(&self, name: &str, change: impl FnOnce(&mut BuildOptions)) -> BuildReport {
+        self.build(name, |options| {
+            options.batch_bytes = 32 << 10;
+            options.block_bytes = 1 << 10;
+            change(options);
+        })
+    }
+
+    fn holds(&self) {
+        self.build("as it comes", |_| {});
+        self.build("one thread", |options| options.threads = 1);
+        let free = self.build_small("small batches", |_| {});
+        assert!(free.segments >= 4 && free.runs == 0);
+        for accounting in [Accounting::Off, Accounting::PerTerm] {
+            let other = self.build_small(accounting.name(), |options| options.accounting = accounting);
+            assert_eq!(other.index_sha256, free.index_sha256, "{}", accounting.name());
+        }
+        let budget = match self.format {
+            Format::Jsonl => BUDGET_OF_TEN_FIELDS,
+            _ => BUDGET,
+        };
+        for (threads, accounting) in
+            [(1, Accounting::Batched), (4, Accounting::Batched), (30, Accounting::Batched), (4, Accounting::PerTerm)]
+        {
+            let name = format!("{budget} bytes, {threads} threads, {}", accounting.name());
+            let tight = self.build_small(&name, |options| {
+                options.budget_bytes = Some(budget);
+                options.floor_bytes = Some(1 << 10);
+                options.threads = threads;
+                options.accounting = accounting;
+            });
+            assert!(tight.segments >= 4 && tight.runs >= 8, "{name}: {} segments, {} runs", tight.segments, tight.runs);
+            assert_eq!(tight.index_sha256, free.index_sha256, "{name}");
+        }
+    }
+}
+
+const BUDGET: usize = 64 << 10;
+const BUDGET_OF_TEN_FIELDS: usize = 64 << 10;
+
+/// All truths by the name of their corpus, or none where there are no samples.
+fn truths() -> Option<BTreeMap<String, (PathBuf, PathBuf)>> {
+    let data = command::shared()?.join("data");
+    let files = std::fs::read_dir(data.join("truth")).unwrap().map(|entry| entry.unwrap().path());
+    let named = files.map(|truth| {
+        let text = std::fs::read_to_string(&truth).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let corpus = value["corpus"].as_str().unwrap().to_owned();
+        let path = data.join(&corpus);
+        (corpus, (path, truth))
+    });
+    Some(named.collect())
+}
+
+/// JSON lines are read as what they are and as text, because their truths speak of both.
+fn check(name: &str, (corpus, truth): &(PathBuf, PathBuf)) {
+    let dir = tempfile::tempdir().unwrap();
+    let formats: &[Format] = if name.ends_with(".jsonl") { &[Format::Jsonl, Format::Text] } else { &[Format::Text] };
+    for &format in formats {
+        Case { corpus: corpus.clone(), truth: truth.clone(), format, dir: dir.path() }.holds();
+    }
+}
+
+#[test]
+fn the_truths_of_seven_corpora_hold_for_every_budget_and_number_of_threads() {
+    let Some(truths) = truths() else { return };
+    for name in ALWAYS {
+        check(name, truths.get(name).unwrap_or_else(|| panic!("no truth of {name}")));
+    }
+}
+
+#[test]
+fn all_other_truths_hold_too_when_asked_for() {
+    if std::env::var("PLIMSOLL_TRUTHS").as_deref() != Ok("all") {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: the other corpora; PLIMSOLL_TRUTHS=all takes them");
+        return;
+    }
+    let Some(truths) = truths() else { return };
+    assert_eq!(truths.len(), 20);
+    for (name, paths) in truths.iter().filter(|(name, _)| !ALWAYS.contains(&name.as_str())) {
+        check(name, paths);
+    }
+}
