@@ -100,6 +100,7 @@
 //! | `ArenaCell::bytes` | owner | Release | decider, Acquire, after the words | `finish_against_pressure` |
 //! | `ArenaCell::{generation, runs, exempt_until_ms}` | owner | Relaxed | before the word's Release | none needed |
 //! | `Decider::pending` | all | AcqRel | itself | `notification_during_a_decision` |
+//! | `Decider::{system_short, process_over}` | notifier | Relaxed | `pending` | none needed |
 //! | `Decider::{line, alert}` | decider | AcqRel, then a SeqCst fence | the notifier's SeqCst fence | `growth_against_*` |
 //! | settings | anybody | Relaxed | each a number of its own | none needed |
 //!
