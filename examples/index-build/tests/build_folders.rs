@@ -1,4 +1,5 @@
 //! The index folder: what may be replaced, what stays as it was, and that nothing temporary stays.
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it has to be")]
 mod common;
 
 use common::{json_log, log, names, options, run, write};

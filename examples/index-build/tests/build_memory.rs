@@ -4,6 +4,7 @@
 //! each release, at every block, before, during and after each spill, and through the merge. So the samples are taken on
 //! the thread that allocates, at the moments that matter, and not by a clock.
 #![expect(unsafe_code, reason = "an allocator that counts")]
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it has to be")]
 mod common;
 
 use common::{options, write};
