@@ -1,6 +1,7 @@
 //! Real corpora against truths that share no code with the builder, without a budget and with one that forces spills.
 //!
 //! They lie in a folder beside the repository, which PLIMSOLL_SHARED may name; without it these tests say that they skip.
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it has to be")]
 mod common;
 
 use common::{fresh, options, run};
