@@ -155,7 +155,7 @@ fn an_index_is_inspected() {
     );
     assert_eq!(inspected["bytes"]["total"], report["index_bytes"]);
     let said = run(["inspect", "--index", &index]);
-    assert!(said.stdout.contains("  segments           1, batches of 16.0 MiB\n"), "{}", said.stdout);
+    assert!(said.stdout.contains("  segments         1, batches of 16.0 MiB\n"), "{}", said.stdout);
     assert!(
         said.stdout.contains("\n  text          3        7          6                       3\n"),
         "{}",
