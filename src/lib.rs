@@ -73,9 +73,9 @@ mod tests;
 
 pub use error::{ConfigError, InstallError, Refusal, ReserveError};
 pub use limit::{
-    Account, ArenaHandle, ArenaSnapshot, ArenaView, ClosedLimiter, Decision, Effective, GlobalMemoryLimiter, LargestFirst,
-    LimiterBuilder, Origin, Pressure, PressureSource, Replacement, Reporter, Reservation, ScriptedSignals, SharedReporter,
-    Shortfall, SignalSource, Snapshot, SpillGuard, SpillSelector, WriterSnapshot,
+    Account, ArenaHandle, ArenaSnapshot, ArenaView, ClosedLimiter, Decision, Effective, GlobalMemoryLimiter,
+    LargestFirst, LimiterBuilder, Origin, Pressure, PressureSource, Replacement, Reporter, Reservation,
+    ScriptedSignals, SharedReporter, Shortfall, SignalSource, Snapshot, SpillGuard, SpillSelector, WriterSnapshot,
 };
 pub use telemetry::Stats;
 pub use units::{Bytes, GIB, KIB, MIB};

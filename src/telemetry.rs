@@ -99,7 +99,8 @@ pub(crate) struct Telemetry {
 impl Telemetry {
     pub(crate) fn new(name: &str) -> Self {
         let label = || name.to_owned();
-        let spills = |kind: &'static str| metrics::counter!("plimsoll_limit_spills_total", "limiter" => label(), "kind" => kind);
+        let spills =
+            |kind: &'static str| metrics::counter!("plimsoll_limit_spills_total", "limiter" => label(), "kind" => kind);
         Telemetry {
             name: name.to_owned(),
             counts: Counts::default(),

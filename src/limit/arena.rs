@@ -257,7 +257,10 @@ impl ArenaHandle {
     fn adopt(&mut self, reporter: &Reporter) {
         let (owner, given) = (self.handle.clone(), reporter.handle.clone());
         if !Arc::ptr_eq(&owner.0.core, &given.0.core) {
-            panic!("plimsoll: arena {} of {} was changed through a reporter of another limiter", self.arena.name, owner.0.name);
+            panic!(
+                "plimsoll: arena {} of {} was changed through a reporter of another limiter",
+                self.arena.name, owner.0.name
+            );
         }
         let transfer = owner.0.core.registry.transfer();
         owner.0.core.give_back(&owner.0, self.bytes);

@@ -143,9 +143,7 @@ impl ArenaCell {
     /// Decider (or the owner itself, at the end of its address space): asks for a spill, unless the word has moved on.
     pub(crate) fn request(&self, seen: Word, bytes: usize) -> bool {
         // AcqRel: the owner that sees the request sees why; a failure means that the owner acted first and will notify.
-        self.word
-            .compare_exchange(seen.0, seen.with(REQUESTED, bytes), Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
+        self.word.compare_exchange(seen.0, seen.with(REQUESTED, bytes), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Owner: starts a spill of all it has. Answers whether it was asked for.

@@ -303,4 +303,3 @@ impl Drop for Handle {
         }
     }
 }
-

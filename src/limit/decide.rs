@@ -414,9 +414,10 @@ impl Core {
         if !self.barrier {
             return;
         }
-        let stale: Vec<_> = self.registry.cells.walk(|cells| {
-            cells.iter().filter(|cell| cell.total_bytes() < cell.published_bytes()).cloned().collect()
-        });
+        let stale: Vec<_> = self
+            .registry
+            .cells
+            .walk(|cells| cells.iter().filter(|cell| cell.total_bytes() < cell.published_bytes()).cloned().collect());
         self.settle_others(&stale);
     }
 }

@@ -113,7 +113,10 @@ impl Registry {
             for _ in 0..WALKS {
                 // Acquire, from the end of a transfer: both of its sides are seen.
                 let done = self.transfers_done.load(Ordering::Acquire);
-                sum = cells.iter().filter(|cell| counts(cell)).fold(0, |sum, cell| sum.saturating_add(cell.total_bytes()));
+                sum = cells
+                    .iter()
+                    .filter(|cell| counts(cell))
+                    .fold(0, |sum, cell| sum.saturating_add(cell.total_bytes()));
                 // Every cell was read with Acquire, so a transfer whose first side was seen shows here as begun.
                 if self.transfers_begun.load(Ordering::Relaxed) == done {
                     break;

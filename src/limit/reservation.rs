@@ -21,8 +21,11 @@ use crate::error::ReserveError;
 ///
 /// # A reporter that is not its own
 ///
-/// Changing a reservation through another reporter than the one it was made with is a mistake: debug builds assert, release
-/// builds count it, and the reservation goes over to the reporter that was given, with all its bytes.
+/// Changing a reservation through another reporter than the one it was made with is a mistake. Debug builds assert. In
+/// release builds [`free_with`](Self::free_with) and [`replace`](Self::replace) count it, and the reservation goes over to the
+/// reporter given, with all its bytes; grow, shrink and resize, which are made several times a term, count on the reporter
+/// given without looking. Then the sum is right all the same, and both writers are told of: the one that is left with too
+/// much when it is dropped, the other when it goes below zero.
 ///
 /// ```
 /// use plimsoll::{GlobalMemoryLimiter, KIB};
@@ -62,7 +65,7 @@ impl Reservation {
     /// In debug builds as [`Reporter::charge`](crate::Reporter::charge), and through a reporter that is not its own.
     #[inline(always)]
     pub fn grow(&mut self, account: &impl Account, bytes: usize) {
-        self.check(account);
+        self.check_hot(account);
         account.add(bytes);
         self.bytes = self.bytes.wrapping_add(bytes);
     }
@@ -78,7 +81,7 @@ impl Reservation {
     /// In debug builds through a reporter that is not its own.
     #[inline(always)]
     pub fn try_grow(&mut self, account: &impl Account, bytes: usize) -> Result<(), ReserveError> {
-        self.check(account);
+        self.check_hot(account);
         if !account.try_add(bytes) {
             return Err(refusal(account.handle(), bytes));
         }
@@ -93,12 +96,12 @@ impl Reservation {
     /// In debug builds if it holds less; in release builds all of it is given back then, and the mistake is counted.
     #[inline(always)]
     pub fn shrink(&mut self, account: &impl Account, bytes: usize) {
-        self.check(account);
+        self.check_hot(account);
         let (left, wrapped) = self.bytes.overflowing_sub(bytes);
-        if wrapped {
-            return self.shrink_below_zero(account, bytes);
-        }
         self.bytes = left;
+        if wrapped {
+            return self.shrunk_below_zero(account, bytes);
+        }
         account.sub_charged(bytes);
     }
 
@@ -109,7 +112,7 @@ impl Reservation {
     /// As [`grow`](Self::grow).
     #[inline(always)]
     pub fn resize(&mut self, account: &impl Account, bytes: usize) {
-        self.check(account);
+        self.check_hot(account);
         if bytes >= self.bytes {
             account.add(bytes - self.bytes);
             self.bytes = bytes;
@@ -134,7 +137,7 @@ impl Reservation {
         if bytes > self.bytes {
             return self.try_grow(account, bytes - self.bytes);
         }
-        self.check(account);
+        self.check_hot(account);
         let less = self.bytes - bytes;
         self.bytes = bytes;
         account.sub_charged(less);
@@ -237,6 +240,14 @@ impl Reservation {
         std::mem::replace(&mut self.bytes, bytes)
     }
 
+    /// In the calls that are made several times a term: two instructions that only debug builds pay.
+    #[inline(always)]
+    fn check_hot(&mut self, account: &impl Account) {
+        if cfg!(debug_assertions) {
+            self.check(account);
+        }
+    }
+
     #[inline(always)]
     fn check(&mut self, account: &impl Account) {
         if !self.handle.same(account.handle()) {
@@ -254,8 +265,8 @@ impl Reservation {
 
     #[cold]
     #[inline(never)]
-    fn shrink_below_zero(&mut self, account: &impl Account, bytes: usize) {
-        let held = std::mem::take(&mut self.bytes);
+    fn shrunk_below_zero(&mut self, account: &impl Account, bytes: usize) {
+        let held = std::mem::take(&mut self.bytes).wrapping_add(bytes);
         account.sub_charged(held);
         let cell = &self.handle.0;
         cell.core.mistake_released_too_much(cell, bytes - held);

@@ -285,7 +285,13 @@ impl Settings {
     }
 
     /// Every setting in force.
-    pub(crate) fn effective(&self, live: usize, lag_bound_bytes: usize, barrier: bool, selector: &'static str) -> Effective {
+    pub(crate) fn effective(
+        &self,
+        live: usize,
+        lag_bound_bytes: usize,
+        barrier: bool,
+        selector: &'static str,
+    ) -> Effective {
         let given = |value: usize| (value != NONE).then_some(value);
         Effective {
             budget_bytes: (given(self.budget_bytes()), self.origin(Which::Budget)),
@@ -336,7 +342,8 @@ pub struct Effective {
 
 impl fmt::Display for Effective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let optional = |value: Option<usize>, none: &str| value.map_or(none.to_owned(), |bytes| Bytes(bytes).to_string());
+        let optional =
+            |value: Option<usize>, none: &str| value.map_or(none.to_owned(), |bytes| Bytes(bytes).to_string());
         let (budget, floor, cap) = (self.budget_bytes, self.floor_bytes, self.writer_cap_bytes);
         let (block, quantum) = (self.block_bytes, self.quantum_bytes);
         writeln!(f, "budget       {} in all ({})", optional(budget.0, "unlimited"), budget.1)?;
@@ -349,7 +356,11 @@ impl fmt::Display for Effective {
         }
         writeln!(f, "lag bound    {} in all", Bytes(self.lag_bound_bytes))?;
         writeln!(f, "counts       {}", if self.writer_share { "writers with an arena" } else { "everything held" })?;
-        writeln!(f, "barrier      {}", if self.process_barrier { "process-wide" } else { "none, owners move their windows" })?;
+        writeln!(
+            f,
+            "barrier      {}",
+            if self.process_barrier { "process-wide" } else { "none, owners move their windows" }
+        )?;
         write!(f, "selector     {}", self.selector)
     }
 }

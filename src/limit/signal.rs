@@ -62,10 +62,7 @@ impl ScriptedSignals {
 
 impl SignalSource for ScriptedSignals {
     fn pressure(&self) -> Pressure {
-        Pressure::new(
-            self.system_short_bytes.load(Ordering::Relaxed),
-            self.process_over_bytes.load(Ordering::Relaxed),
-        )
+        Pressure::new(self.system_short_bytes.load(Ordering::Relaxed), self.process_over_bytes.load(Ordering::Relaxed))
     }
 }
 

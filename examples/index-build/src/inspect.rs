@@ -68,7 +68,7 @@ pub fn inspect(dir: &Path) -> Result<Inspected> {
         segments: manifest.segments.len() as u64,
         documents: manifest.documents,
         skipped_documents: manifest.skipped_documents,
-        terms: index.distinct_terms()?,
+        terms: index.distinct_terms(|_| {})?,
         dictionary_entries: fields.iter().fold(0, |sum, field| field.dictionary_entries.saturating_add(sum)),
         tokens: manifest.tokens,
         postings: manifest.postings,

@@ -296,7 +296,8 @@ mod tests {
 
     #[test]
     fn values_that_do_not_fit_together_are_refused() {
-        let changes: [(&str, fn(&mut Manifest)); 10] = [
+        type Change = fn(&mut Manifest);
+        let changes: [(&str, Change); 10] = [
             ("byte order", |m| m.fields.swap(0, 1)),
             ("field \"text\"", |m| m.kind = Kind::Text),
             ("hexadecimal", |m| m.input_sha256.make_ascii_uppercase()),

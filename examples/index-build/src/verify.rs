@@ -125,8 +125,11 @@ pub fn verify(dir: &Path, truth: &Path) -> Result<Verified> {
 
 fn read_truth(path: &Path) -> Result<Truth> {
     let bytes = std::fs::read(path).map_err(Error::io("reading", path))?;
-    serde_json::from_slice(&bytes)
-        .map_err(|e| Error::Input { path: path.to_owned(), line: e.line() as u64, why: format!("not a truth file: {e}") })
+    serde_json::from_slice(&bytes).map_err(|e| Error::Input {
+        path: path.to_owned(),
+        line: e.line() as u64,
+        why: format!("not a truth file: {e}"),
+    })
 }
 
 fn compare(index: &Index, field: &str, truth: &Section, verified: &mut Verified) -> Result<()> {

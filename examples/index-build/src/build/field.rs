@@ -52,10 +52,14 @@ impl<M: Mode> Field<M> {
         self.answer(shared)
     }
 
-    /// Spills if the limiter asks for it.
+    /// Spills if the limiter asks for it. While less than a block is in use the request stays: where a budget is below
+    /// what the writers need, runs would be of a term each otherwise, and free nothing that is not taken again at once.
     #[inline]
     pub(super) fn answer(&mut self, shared: &Shared<'_, M>) -> Result<()> {
-        if self.meter.spill_requested() { self.spill(shared, Why::Asked) } else { Ok(()) }
+        if self.meter.spill_requested() && self.writer.used_bytes() >= shared.plan.block_bytes {
+            return self.spill(shared, Why::Asked);
+        }
+        Ok(())
     }
 
     /// After each document.

@@ -95,7 +95,7 @@ impl Plan {
         let batches = inputs.bytes.div_ceil(options.batch_bytes).max(1);
         let threads = options.threads.min(usize::try_from(batches).unwrap_or(usize::MAX));
         let each = options.budget_bytes.map_or(usize::MAX, |budget| budget / threads);
-        let run_block = (each / 64).clamp(4 * KIB, 64 * KIB);
+        let run_block = (each / 64).clamp(KIB, 64 * KIB);
         let plan = Plan {
             fields,
             batch_bytes: options.batch_bytes,
@@ -157,7 +157,7 @@ impl Plan {
 fn fan_in(threads: usize, by_memory: usize) -> usize {
     // the other files of a thread: input, three of a segment, a run that is written; and some of the process
     let by_descriptors = (descriptors().saturating_sub(64) / threads).saturating_sub(8);
-    by_memory.min(by_descriptors).clamp(2, 64)
+    by_memory.clamp(4, 64).min(by_descriptors.max(2))
 }
 
 #[cfg(unix)]

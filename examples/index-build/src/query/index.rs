@@ -53,10 +53,8 @@ impl Index {
         }
         if (tokens, postings) != (manifest.tokens, manifest.postings) {
             let (said, path) = ((manifest.tokens, manifest.postings), dir.join(manifest::FILE_NAME));
-            let why = format!(
-                "{} tokens and {} postings, but the segments hold {tokens} and {postings}",
-                said.0, said.1
-            );
+            let why =
+                format!("{} tokens and {} postings, but the segments hold {tokens} and {postings}", said.0, said.1);
             return Err(Error::Corrupt { path, offset: 0, why });
         }
         Ok(Index { dir: dir.to_owned(), manifest, segments })
@@ -73,6 +71,12 @@ impl Index {
     /// The segments in the order of their documents.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
+    }
+
+    /// The catalogs of all segments, by capacity; the manifest (some hundred bytes a segment) is not counted.
+    pub fn allocated_bytes(&self) -> usize {
+        let segments = self.segments.iter().map(Segment::allocated_bytes).sum::<usize>();
+        segments + self.segments.capacity() * size_of::<Segment>()
     }
 
     /// Each segment with the id of its first document.
@@ -92,9 +96,10 @@ impl Index {
                 Ok(at) => Ok(Some(&fields[at])),
                 Err(_) => Err(Error::Usage(format!("the index has no field {name:?}; {}", self.field_list()))),
             },
-            None if fields.len() > 1 => {
-                Err(Error::Usage(format!("the index has several fields, choose one with --field; {}", self.field_list())))
-            }
+            None if fields.len() > 1 => Err(Error::Usage(format!(
+                "the index has several fields, choose one with --field; {}",
+                self.field_list()
+            ))),
             None => Ok(fields.first().map(String::as_str)),
         }
     }

@@ -66,6 +66,13 @@ impl<'a> TermMerge<'a> {
         self.current.iter().map(|&walk| (self.walks[walk].segment, self.walks[walk].terms.info()))
     }
 
+    /// Blocks, terms and the shared decompressor, by capacity.
+    pub fn allocated_bytes(&self) -> usize {
+        let walks = self.walks.iter().map(|walk| walk.terms.allocated_bytes()).sum::<usize>();
+        let lists = (self.heap.capacity() + self.current.capacity()) * size_of::<usize>();
+        walks + self.walks.capacity() * size_of::<Walk<'_>>() + lists + self.decoder.allocated_bytes()
+    }
+
     fn advance_current(&mut self) -> Result<()> {
         while let Some(walk) = self.current.pop() {
             if self.walks[walk].terms.advance(&mut self.decoder)? {
@@ -116,15 +123,19 @@ impl<'a> TermMerge<'a> {
 /// # Errors
 /// As [`Index::open`], and if a dictionary is damaged.
 pub fn distinct_terms(dir: &Path) -> Result<u64> {
-    Index::open(dir)?.distinct_terms()
+    Index::open(dir)?.distinct_terms(|_| {})
 }
 
+/// Terms between two looks at how much a merge holds.
+const LOOK_EVERY: u64 = 1 << 14;
+
 impl Index {
-    /// Distinct terms, summed over fields. Reads every dictionary, but for fields that only one segment has.
+    /// Distinct terms, summed over fields. Reads every dictionary, but for fields that only one segment has. `held` is told
+    /// from time to time how many bytes the count holds, the index among them.
     ///
     /// # Errors
     /// If a dictionary is damaged or cannot be read.
-    pub fn distinct_terms(&self) -> Result<u64> {
+    pub fn distinct_terms(&self, mut held: impl FnMut(usize)) -> Result<u64> {
         let mut total = 0u64;
         for name in &self.manifest().fields {
             let mut with_terms = self.segments().iter().filter_map(|s| s.field(name)).filter(|f| f.stats.terms > 0);
@@ -134,9 +145,14 @@ impl Index {
                 continue;
             }
             let mut merge = TermMerge::new(self.segments(), name)?;
+            let mut terms = 0;
             while merge.next_term()? {
-                total = total.saturating_add(1);
+                if terms % LOOK_EVERY == 0 {
+                    held(self.allocated_bytes() + merge.allocated_bytes());
+                }
+                terms += 1;
             }
+            total = total.saturating_add(terms);
         }
         Ok(total)
     }

@@ -12,6 +12,9 @@ use crate::segment::SegmentWriter;
 /// A document: field and text. A field with an empty text is a field without tokens.
 pub(crate) type Document = Vec<(String, String)>;
 
+/// Term -> document and position of each occurrence.
+type Terms = BTreeMap<Vec<u8>, Vec<(u32, u32)>>;
+
 /// Lines of text as documents with the one field `text`.
 pub(crate) fn text_documents(input: &[u8]) -> Vec<Document> {
     let mut lines: Vec<_> = input.split(|&b| b == b'\n').collect();
@@ -52,7 +55,7 @@ pub(crate) fn build(dir: &Path, kind: Kind, documents: &[Document], per_segment:
         segments: Vec::new(),
     };
     for (number, documents) in (0..).zip(documents.chunks(per_segment)) {
-        let mut model: BTreeMap<&str, (u32, BTreeMap<Vec<u8>, Vec<(u32, u32)>>)> = BTreeMap::new();
+        let mut model: BTreeMap<&str, (u32, Terms)> = BTreeMap::new();
         for (doc, document) in (0..).zip(documents) {
             for (field, text) in document {
                 let (with_tokens, terms) = model.entry(field).or_default();

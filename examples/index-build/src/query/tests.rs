@@ -4,8 +4,7 @@ use super::*;
 use crate::error::Error;
 use crate::manifest::{FILE_NAME, Kind};
 
-const LINES: [&str; 8] =
-    ["a b a b a", "", "B, a! c", "the ζ Σ İx end", "a", "c-a-b c", "a\tb\r", "x x x x"];
+const LINES: [&str; 8] = ["a b a b a", "", "B, a! c", "the ζ Σ İx end", "a", "c-a-b c", "a\tb\r", "x x x x"];
 
 fn ask(dir: &tempfile::TempDir, query: Query) -> (u64, Option<u64>, Vec<u64>) {
     let answer = Index::open(dir.path()).unwrap().query(None, &query, 100).unwrap();
@@ -130,7 +129,7 @@ fn an_index_of_several_fields_wants_one_and_lists_them() {
     }
     let ids = |field: &str| index.query(Some(field), &two, 9).unwrap().ids;
     assert_eq!((ids("../path"), ids("late"), ids("user")), (vec![0, 1], vec![1, 2], vec![]));
-    assert_eq!(index.distinct_terms().unwrap(), 4);
+    assert_eq!(index.distinct_terms(|_| {}).unwrap(), 4);
 }
 
 #[test]
@@ -151,7 +150,7 @@ fn an_empty_index_answers_with_nothing() {
         let answer = index.query(None, &Query::Term("a".into()), 5).unwrap();
         assert_eq!(answer, Answer { occurrences: Some(0), ..Answer::default() });
         assert_eq!(index.query(None, &Query::Or("a".into()), 5).unwrap(), Answer::default());
-        assert_eq!(index.distinct_terms().unwrap(), 0);
+        assert_eq!(index.distinct_terms(|_| {}).unwrap(), 0);
     }
 }
 
@@ -171,7 +170,7 @@ fn many_segments_need_few_open_files() {
         assert_eq!(open.count(), 0, "no file of the index stays open");
     }
     assert_eq!(index.query(None, &Query::Term("shared".into()), 0).unwrap().df, 400);
-    assert_eq!(index.distinct_terms().unwrap(), 401);
+    assert_eq!(index.distinct_terms(|_| {}).unwrap(), 401);
 }
 
 // B54: a manifest that names files which are gone or changed is an error that names the file.
@@ -204,4 +203,31 @@ fn an_index_that_is_not_what_its_manifest_says_is_refused() {
         },
         "seg-000001.terms",
     );
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_question_is_answered_as_a_plain_scan_answers_it(
+        lines in proptest::collection::vec(proptest::collection::vec("[a-c]", 0..15), 1..12),
+        asked in proptest::collection::vec("[a-d]", 1..5),
+        per_segment in 1..13usize,
+    ) {
+        let text: Vec<String> = lines.iter().map(|words| words.join("-")).collect();
+        let dir = text_index(&text.iter().map(String::as_str).collect::<Vec<_>>(), per_segment);
+        let index = Index::open(dir.path()).unwrap();
+        let matching = |holds: &dyn Fn(&[String]) -> bool| -> Vec<u64> {
+            (0..).zip(&lines).filter(|(_, words)| holds(words)).map(|(doc, _)| doc).collect()
+        };
+        let count = |words: &[String]| words.windows(asked.len()).filter(|window| *window == asked).count() as u64;
+        let answer = index.query(None, &Query::Phrase(asked.join(" ")), 99).unwrap();
+        assert_eq!(answer.occurrences, Some(lines.iter().map(|words| count(words)).sum()));
+        assert_eq!(answer.ids, matching(&|words| count(words) > 0));
+        assert_eq!(answer.df, answer.ids.len() as u64);
+        let and = index.query(None, &Query::And(asked.join(",")), 99).unwrap();
+        assert_eq!(and.ids, matching(&|words| asked.iter().all(|word| words.contains(word))));
+        let or = index.query(None, &Query::Or(asked.join(",")), 99).unwrap();
+        assert_eq!(or.ids, matching(&|words| asked.iter().any(|word| words.contains(word))));
+    }
 }

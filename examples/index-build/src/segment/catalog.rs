@@ -37,6 +37,11 @@ impl Field {
         &self.separators[from..self.blocks[index].separator_end]
     }
 
+    /// Names, separators and block list, by capacity.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.name.capacity() + self.separators.capacity() + self.blocks.capacity() * size_of::<Block>()
+    }
+
     /// The only block that can hold `term`.
     pub(crate) fn block_of(&self, term: &[u8]) -> Option<usize> {
         let (mut low, mut high) = (0, self.blocks.len());
@@ -116,7 +121,11 @@ fn parse_field(
     };
     let FieldStats { terms, postings, tokens, documents_with_tokens } = field.stats;
     let empty = [terms == 0, postings == 0, tokens == 0, documents_with_tokens == 0, field.blocks.is_empty()];
-    if empty.iter().any(|&e| e != empty[0]) || terms > postings || postings > tokens || documents_with_tokens > documents {
+    if empty.iter().any(|&e| e != empty[0])
+        || terms > postings
+        || postings > tokens
+        || documents_with_tokens > documents
+    {
         return Err("the counts of a field do not fit together");
     }
     Ok(field)

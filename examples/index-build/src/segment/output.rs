@@ -32,8 +32,7 @@ struct Sink {
 impl Sink {
     fn create(dir: &Path, part: Part, number: u32) -> Result<Sink> {
         let path = dir.join(format::part_name(number, part));
-        let file =
-            OpenOptions::new().write(true).create_new(true).open(&path).map_err(Error::io("creating", &path))?;
+        let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(Error::io("creating", &path))?;
         let mut sink = Sink { file, path, part, number, written: 0, crc: 0 };
         sink.write(&format::header(part, number))?;
         Ok(sink)

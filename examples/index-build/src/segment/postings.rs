@@ -134,7 +134,8 @@ impl<'a> Postings<'a> {
         if doc >= u64::from(self.documents) {
             return Err(self.corrupt("a posting names a document that does not exist"));
         }
-        let (Some(left), Ok(frequency)) = (self.occurrences_left.checked_sub(frequency), u32::try_from(frequency)) else {
+        let (Some(left), Ok(frequency)) = (self.occurrences_left.checked_sub(frequency), u32::try_from(frequency))
+        else {
             return Err(self.corrupt("the frequencies exceed the term's occurrences"));
         };
         self.next_doc = doc + 1;

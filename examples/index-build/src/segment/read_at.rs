@@ -71,6 +71,10 @@ impl Source {
         &self.path
     }
 
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.path.capacity()
+    }
+
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         match &self.file {
             Some(file) => read_or_corrupt(file, buf, offset, &self.path),
@@ -111,4 +115,31 @@ fn read_or_corrupt(file: &File, buf: &mut [u8], offset: u64, path: &Path) -> Res
         }
         _ => Error::Io { what: "reading", path: path.to_owned(), source: e },
     })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    // B50: offsets beyond 2^31 and 2^32 read the right place, and a read across the end is an error with its numbers.
+    #[test]
+    fn offsets_beyond_32_bits_read_the_right_place() {
+        let file = tempfile::tempfile().unwrap();
+        let length = 5u64 << 30;
+        file.set_len(length).unwrap();
+        for (marker, offset) in (1..).zip([0, (1 << 31) - 1, 1 << 31, (1 << 32) + 7, length - 1]) {
+            file.write_all_at(&[marker], offset).unwrap();
+        }
+        let path = Path::new("seg-000000.post");
+        for (marker, offset) in (1..).zip([0, (1 << 31) - 1, 1 << 31, (1 << 32) + 7, length - 1]) {
+            let mut byte = [0];
+            read_or_corrupt(&file, &mut byte, offset, path).unwrap();
+            assert_eq!(byte, [marker], "at {offset}");
+        }
+        let error = read_or_corrupt(&file, &mut [0; 100], length - 10, path).unwrap_err();
+        let text = "seg-000000.post, offset 5368709110: the file ends within the 100 bytes that should be here";
+        assert_eq!(error.to_string(), text);
+    }
 }

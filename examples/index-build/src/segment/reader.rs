@@ -73,6 +73,13 @@ impl Segment {
         Some(&self.fields[at])
     }
 
+    /// The catalog and the paths, by capacity; what is read through the segment is its readers' own.
+    pub fn allocated_bytes(&self) -> usize {
+        let fields = self.fields.iter().map(Field::allocated_bytes).sum::<usize>();
+        let paths = [&self.terms, &self.post, &self.pos].map(Source::allocated_bytes).iter().sum::<usize>();
+        fields + paths + self.fields.capacity() * size_of::<Field>()
+    }
+
     /// All terms of one of its fields, in byte order.
     pub fn terms<'a>(&'a self, field: &'a Field) -> Terms<'a> {
         Terms::new(&self.terms, field)

@@ -24,6 +24,11 @@ impl Decoder {
         Ok(Decoder { context, stored: Vec::new() })
     }
 
+    /// The buffer by capacity, and the decompressor by the library's own account.
+    pub fn allocated_bytes(&self) -> usize {
+        self.context.sizeof() + self.stored.capacity()
+    }
+
     /// Replaces `raw` by the decoded block.
     fn read(&mut self, source: &Source, block: &Block, raw: &mut Vec<u8>) -> Result<()> {
         let stored = if block.compressed { &mut self.stored } else { &mut *raw };
@@ -151,6 +156,18 @@ impl<'a> Terms<'a> {
         self.info
     }
 
+    /// Its block and its term, by capacity.
+    pub fn allocated_bytes(&self) -> usize {
+        self.raw.capacity() + self.term.capacity()
+    }
+
+    /// The decoded bytes of the first block, for tests that forge another.
+    #[cfg(test)]
+    pub(super) fn first_block(mut self, decoder: &mut Decoder) -> Result<Vec<u8>> {
+        self.open_block(decoder)?;
+        Ok(self.raw)
+    }
+
     fn open_block(&mut self, decoder: &mut Decoder) -> Result<bool> {
         if !self.suffixes.is_empty() {
             return Err(self.source.corrupt(self.block_offset, "a block has bytes that belong to no term"));
@@ -192,7 +209,8 @@ impl<'a> Terms<'a> {
         let shared = shared.ok_or("a term shares more than the term before has")?;
         if self.any {
             // an entry that opens a block repeats the whole term, so it is compared as a whole
-            let ascends = if first { shared == 0 && suffix > self.term.as_slice() } else { suffix > &self.term[shared..] };
+            let ascends =
+                if first { shared == 0 && suffix > self.term.as_slice() } else { suffix > &self.term[shared..] };
             if !ascends {
                 return Err("the terms are not in byte order");
             }

@@ -37,7 +37,7 @@ pub struct SegmentWriter {
     in_field: bool,
     in_term: bool,
     stats: FieldStats,
-    /// One more than the greatest document seen; documents with tokens of the field that has most.
+    /// The fewest documents that the segment can have after what was pushed.
     documents_needed: u64,
 }
 

@@ -56,6 +56,11 @@ impl Arena {
         self.blocks.len() * self.block_bytes
     }
 
+    /// Bytes that are in slices.
+    pub fn used_bytes(&self) -> usize {
+        self.blocks.len().saturating_sub(1) * self.usable + self.used
+    }
+
     /// What the list of blocks takes besides.
     pub fn list_bytes(&self) -> usize {
         self.blocks.capacity() * size_of::<Box<[u8]>>()

@@ -48,6 +48,11 @@ impl Writer {
         self.arena_bytes() + self.vocabulary_bytes()
     }
 
+    /// What of that is in use: about what a run would be made of.
+    pub fn used_bytes(&self) -> usize {
+        self.arena.used_bytes() + self.vocabulary.used_bytes()
+    }
+
     /// Whether a spill would write nothing.
     pub fn is_empty(&self) -> bool {
         self.vocabulary.is_empty()

@@ -44,6 +44,8 @@ pub struct Vocabulary {
     shift: u32,
     /// capacities of all byte blocks
     byte_block_bytes: usize,
+    /// bytes of terms in them
+    term_bytes: usize,
 }
 
 /// The first 8 bytes of a term as a big-endian word.
@@ -121,6 +123,7 @@ impl Vocabulary {
             block_bytes,
             shift: block_bytes.next_power_of_two().trailing_zeros(),
             byte_block_bytes: 0,
+            term_bytes: 0,
         }
     }
 
@@ -138,6 +141,11 @@ impl Vocabulary {
     #[inline]
     pub fn bytes(&self) -> usize {
         self.table.allocation_size() + (self.records.len() << self.record_shift) * size_of::<Record>() + self.byte_block_bytes
+    }
+
+    /// What the terms need of that: records and bytes.
+    pub fn used_bytes(&self) -> usize {
+        self.terms as usize * size_of::<Record>() + self.term_bytes
     }
 
     /// What the lists of blocks take besides.
@@ -237,6 +245,7 @@ impl Vocabulary {
 
     /// Copies a term's bytes into a block.
     fn keep(&mut self, term: &[u8]) -> u32 {
+        self.term_bytes += term.len();
         if !self.fits(term.len()) {
             let long = self.is_long(term.len());
             let bytes = if long { term.len() } else { self.block_bytes };

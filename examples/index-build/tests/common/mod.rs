@@ -6,12 +6,17 @@ use index_build::options::{BuildOptions, Sync};
 use index_build::report::BuildReport;
 use std::path::{Path, PathBuf};
 
-/// Options for a small build of `inputs` into `folder/index-N`, a new N each time.
-pub fn options(folder: &Path, inputs: &[PathBuf]) -> BuildOptions {
-    let index = (0..).map(|number| folder.join(format!("index-{number}"))).find(|path| !path.exists());
+/// An index folder that does not exist yet.
+pub(crate) fn fresh(folder: &Path) -> PathBuf {
+    let mut paths = (0..).map(|number| folder.join(format!("index-{number}")));
+    paths.find(|path| !path.exists()).expect("there is always another number")
+}
+
+/// Options for a small build of `inputs` into a fresh folder.
+pub(crate) fn options(folder: &Path, inputs: &[PathBuf]) -> BuildOptions {
     BuildOptions {
         inputs: inputs.to_vec(),
-        index: index.expect("there is always another number"),
+        index: fresh(folder),
         batch_bytes: 16 << 10,
         block_bytes: 1 << 10,
         threads: 2,
@@ -21,12 +26,12 @@ pub fn options(folder: &Path, inputs: &[PathBuf]) -> BuildOptions {
 }
 
 /// Builds, with nobody watching.
-pub fn run(options: &BuildOptions) -> Result<BuildReport> {
+pub(crate) fn run(options: &BuildOptions) -> Result<BuildReport> {
     build(options, &Watch::default())
 }
 
 /// A log of `lines` lines: few words that occur often, many that occur once.
-pub fn log(lines: u32) -> String {
+pub(crate) fn log(lines: u32) -> String {
     let mut text = String::new();
     for line in 0..lines {
         let mixed = line.wrapping_mul(0x9E37_79B9);
@@ -39,7 +44,7 @@ pub fn log(lines: u32) -> String {
 }
 
 /// The same as JSON lines with three fields.
-pub fn json_log(lines: u32) -> String {
+pub(crate) fn json_log(lines: u32) -> String {
     let mut text = String::new();
     for line in 0..lines {
         let mixed = line.wrapping_mul(0x9E37_79B9);
@@ -53,14 +58,14 @@ pub fn json_log(lines: u32) -> String {
 }
 
 /// Writes an input file.
-pub fn write(folder: &Path, name: &str, content: &[u8]) -> PathBuf {
+pub(crate) fn write(folder: &Path, name: &str, content: &[u8]) -> PathBuf {
     let path = folder.join(name);
     std::fs::write(&path, content).expect("the test's folder can be written");
     path
 }
 
 /// Names in a folder, sorted.
-pub fn names(folder: &Path) -> Vec<String> {
+pub(crate) fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder)
         .expect("the folder can be read")
         .map(|entry| entry.expect("its entries too").file_name().to_string_lossy().into_owned())

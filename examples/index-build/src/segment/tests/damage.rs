@@ -80,8 +80,7 @@ fn forge(dir: &Path, part: Part, change: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>)
     let path = dir.join(part_name(0, part));
     let bytes = std::fs::read(&path).unwrap();
     let (rest, footer) = bytes.split_at(bytes.len() - format::FOOTER_BYTES);
-    let mut footer =
-        format::Footer::decode(footer.try_into().unwrap(), part, bytes.len() as u64, &path).unwrap();
+    let mut footer = format::Footer::decode(footer.try_into().unwrap(), part, bytes.len() as u64, &path).unwrap();
     let (body, trailer) = rest.split_at(footer.trailer_offset as usize);
     let (mut body, mut trailer) = (body.to_vec(), trailer.to_vec());
     change(&mut body, &mut trailer);
@@ -123,6 +122,50 @@ fn forged_bytes_with_right_checksums_are_no_panic_and_no_large_allocation() {
         std::fs::write(&path, good).unwrap();
     }
     check(dir.path(), "restored");
+}
+
+#[test]
+fn forged_dictionary_entries_are_no_panic_and_no_large_allocation() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut model = small();
+    model.remove("title");
+    write(dir.path(), 0, &model, 200).unwrap();
+    let segment = Segment::open(dir.path(), 0, false).unwrap();
+    let raw = segment.terms(&segment.fields()[0]).first_block(&mut Decoder::new().unwrap()).unwrap();
+    let stats = segment.fields()[0].stats;
+    let store = |raw: &[u8]| {
+        forge(dir.path(), Part::Terms, |body, trailer| {
+            body.truncate(format::HEADER_BYTES);
+            body.extend_from_slice(raw);
+            trailer.clear();
+            trailer.extend_from_slice(b"\x04text");
+            varint::put(trailer, (raw.len() as u64) << 1);
+            varint::put(trailer, raw.len() as u64);
+            varint::put(trailer, 0);
+            trailer.extend_from_slice(&crc32c::crc32c(raw).to_le_bytes());
+            for number in [0, stats.terms, stats.postings, stats.tokens, u64::from(stats.documents_with_tokens)] {
+                varint::put(trailer, number);
+            }
+        });
+    };
+    store(&raw);
+    assert_eq!(read(dir.path(), 0).unwrap(), model, "stored without compression it reads the same");
+    let (mut errors, mut others) = (0, 0);
+    for at in 0..raw.len() {
+        for value in [0, 1, 2, 3, 0x20, 0x7e, 0x7f, 0x80, 0xff] {
+            let mut raw = raw.clone();
+            raw[at] = value;
+            store(&raw);
+            match read(dir.path(), 0) {
+                Ok(_) => others += 1,
+                Err(Error::Corrupt { .. }) => errors += 1,
+                Err(other) => panic!("byte {at} as {value}: {other}"),
+            }
+        }
+        store(&raw[..at]);
+        assert!(at == 0 || read(dir.path(), 0).is_err(), "cut at {at}");
+    }
+    assert!(errors > others, "{errors} errors, {others} other answers");
 }
 
 #[test]
