@@ -25,7 +25,10 @@ fn every_way(inputs: &[PathBuf], folder: &std::path::Path) {
         for accounting in [Accounting::Off, Accounting::Batched] {
             let report = checked(&BuildOptions { accounting, ..own.clone() });
             assert_eq!(report.index_sha256, plain.index_sha256, "{threads} threads, own spills, {accounting:?}");
-            assert!(report.own_spills >= 8 && report.forced_spills == 0 && report.runs >= report.own_spills, "{report:?}");
+            assert!(
+                report.own_spills >= 8 && report.forced_spills == 0 && report.runs >= report.own_spills,
+                "{report:?}"
+            );
         }
         let forced = BuildOptions {
             threads,

@@ -287,6 +287,27 @@ fn a_small_budget_forces_spills_and_changes_nothing_else() {
     assert_eq!(names(dir.path()), ["in.log", "index"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn spills_to_a_file_system_in_memory_are_warned_of_charged_or_refused() {
+    let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { return };
+    let dir = folder(&[("in.log", &log_lines(10_000))]);
+    let spill = memory.path().to_str().unwrap();
+    let spilling = |options: &[&str]| {
+        let given = ["--json", "--force", "--spill-dir", spill, "--writer-cap", "64KiB"];
+        build(&dir, "in.log", &[&given[..], options].concat())
+    };
+    let said = spilling(&[]);
+    let bytes = said.json()["spill_ram_bytes"].as_u64().unwrap();
+    assert!(bytes > 0);
+    assert!(said.stderr.starts_with("index-build: warning: ") && said.stderr.contains("--spill-dir"), "{said:?}");
+    assert_eq!(spilling(&["--quiet"]).stderr, "");
+    let said = spilling(&["--spill-on-ram", "charge"]);
+    assert_eq!((said.stderr.as_str(), said.json()["held_at_end_bytes"].as_u64()), ("", Some(0)));
+    assert!(spilling(&["--spill-on-ram", "refuse"]).failure(2).contains("--spill-dir"));
+    assert_eq!(names(memory.path()), [""; 0]);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_a_build_with_its_code_and_nothing_stays() {
