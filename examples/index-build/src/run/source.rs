@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::run::merge::Target;
 use crate::run::read::RunReader;
 use crate::writer::order::{Order, span};
-use crate::writer::vocabulary::key;
+use crate::writer::vocabulary::{ALONE, key};
 use crate::writer::Writer;
 
 /// Where a merge takes terms from. Its key is the current term's first 8 bytes.
@@ -18,6 +18,28 @@ pub struct Source<'a> {
 enum Kind<'a> {
     Run(Box<RunReader>),
     Memory { writer: &'a Writer, order: Order, next: usize, short: [u8; 8] },
+}
+
+/// Terms that are looked at ahead.
+const AHEAD: usize = 16;
+
+/// Reads from the records, bytes and postings of the terms that come next, so that the processor fetches them together
+/// and not one after the other: in byte order they are all over the memory. The records are one round further ahead.
+fn look_ahead(writer: &Writer, terms: &[(u64, u32)], from: usize) {
+    let vocabulary = &writer.vocabulary;
+    let round = |at: usize| terms.get(at.min(terms.len())..(at + AHEAD).min(terms.len())).unwrap_or_default();
+    let mut seen = 0u32;
+    for &(_, id) in round(from + AHEAD) {
+        seen = seen.wrapping_add(vocabulary.record(id).tail);
+    }
+    for &(_, id) in round(from) {
+        let record = vocabulary.record(id);
+        seen = seen.wrapping_add(u32::from(vocabulary.touch(record)));
+        if record.head != ALONE {
+            seen = seen.wrapping_add(u32::from(writer.arena.touch(record.head)));
+        }
+    }
+    std::hint::black_box(seen);
 }
 
 impl<'a> Source<'a> {
@@ -48,8 +70,11 @@ impl<'a> Source<'a> {
                 self.key = key(reader.term());
                 Ok(more)
             }
-            Kind::Memory { order, next, .. } => {
+            Kind::Memory { writer, order, next, .. } => {
                 let Some(&(key, _)) = order.terms().get(*next) else { return Ok(false) };
+                if (*next).is_multiple_of(AHEAD) {
+                    look_ahead(writer, order.terms(), *next);
+                }
                 self.key = key;
                 *next += 1;
                 Ok(true)

@@ -142,6 +142,12 @@ impl Arena {
         address as usize & ((1 << self.shift) - 1)
     }
 
+    /// A byte at an address, read so that it is near.
+    #[inline]
+    pub fn touch(&self, address: u32) -> u8 {
+        self.blocks[(address >> self.shift) as usize][self.offset(address)]
+    }
+
     /// The stream from `head` to `tail`, piece by piece.
     #[inline]
     pub fn pieces(&self, head: u32, tail: u32) -> Pieces<'_> {
