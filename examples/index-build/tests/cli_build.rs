@@ -336,6 +336,26 @@ fn a_signal_ends_a_build_with_its_code_and_nothing_stays() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_a_comparison_and_the_build_in_it() {
+    use std::process::Stdio;
+    let dir = folder(&[("in.log", &log_lines(1_000_000)), ("scratch/keep", b"")]);
+    let (input, scratch) = (at(&dir, "in.log"), at(&dir, "scratch"));
+    let mut command = command::start(["compare", "--input", &input, "--dir", &scratch, "--threads", "1", "--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // the build in it has begun when its temporary folder is there
+    let begun = |entry: fs::DirEntry| fs::read_dir(entry.path()).is_ok_and(|mut folder| folder.next().is_some());
+    while !fs::read_dir(dir.path().join("scratch")).unwrap().flatten().any(begun) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "index-build: terminated, temporary files removed\n");
+    assert_eq!(names(&dir.path().join("scratch")), ["keep"]);
+}
+
 #[test]
 fn a_comparison_has_a_row_for_each_mode_and_number_of_threads() {
     let dir = folder(&[("in.log", &log_lines(500)), ("scratch/keep", b"")]);
