@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `sources` | what is indexed, and where to |
 //! | `scan` | the plain scan that the index is checked against |
-//! | [`mod@self`] | the job from beginning to end |
+//! | this one | the job from beginning to end |
 //!
 //! It is done only if every term agrees with the scan and nothing is held at the end; anything else is a failure. The
 //! sources of a small machine fit into the budget; their text is then expanded and indexed once more, so that the job
