@@ -1,1 +1,116 @@
-//! Invariants and protocols.
+//! Invariants and protocols, for whoever changes this crate. Docs only.
+//!
+//! # Words
+//!
+//! **held**: bytes a writer has charged. **arena**: the part of held that a spill frees. **persistent**: held minus arena.
+//! **in flight**: arena bytes whose spill is asked for or running. **published**: the process-wide lagged sum. **exact**: the
+//! sum of the writers' own totals. **quantum**: the size at which a writer publishes. **room**: how far a total may move
+//! before it publishes: one byte less than the quantum. **granted**: all rooms together, which is the **lag bound**.
+//! **line**: the lagged sum above which somebody has to decide. **overage**: bytes to give back.
+//!
+//! # Invariants
+//!
+//! 1. *Conservation.* At every instant a cell's total is its charges minus its releases; published is the sum of what the
+//!    cells have published; after the last drop all of it is exactly 0.
+//! 2. *Lag.* |exact - published| <= granted, and the one change that each owner is making right now.
+//! 3. *One writer.* Only its owner stores a cell's `held`. Everything else about a cell is written under its lock.
+//! 4. *Quiet.* Without pressure a change takes no lock, no locked instruction and no system call. A quantum costs the cell's
+//!    own lock (free) and one add on a shared line; a block costs a fence and two loads of lines that are rarely written.
+//! 5. *Nobody is missed.* A notification that arrives during a decision makes the decider go round again.
+//! 6. *Covered once.* Bytes in flight are read from the arenas' words and from nowhere else.
+//! 7. *No user code under a lock.* Selectors, signal sources, wakers and subscribers are called with no lock held.
+//!
+//! # Imports
+//!
+//! `limit` uses `sync`, `units`, `error`, `telemetry` and nothing else; `telemetry` knows `limit`'s values but not its
+//! workings; `selector` and `signal` know nobody. `membarrier` is known to `sync` alone.
+//!
+//! # A change (cell.rs)
+//!
+//! Owner: load `held`; add; store `held`; compiler fence; load one end of the window; compare. A charge looks at `hi`, a
+//! release at `lo`. Outside: the slow path. **Store first, check then**: with the order reversed somebody who closes the
+//! window in between would miss the change. A `try_` charge looks at `try_hi` before it stores, so that an amount which
+//! will be refused is never seen.
+//!
+//! # Settling (window.rs)
+//!
+//! Under the cell's lock: take the returned bytes off `held` (owner only); raise `granted` if the room grows; set the
+//! window; add the difference to `published`; lower `granted` if the room shrank. Then, without the lock, look whether
+//! that took the sum over the line.
+//!
+//! Bytes dropped without the owner: add to `returned` under the lock; publish at once unless the cell has room for it.
+//! Half of a cell's room goes to `returned` once such a drop has been seen.
+//!
+//! The shared form changes `held` by locked operations. Between its load of `held` and its store of the new window another
+//! thread may pass the old one; so it fences, looks again, and settles until what it finds fits.
+//!
+//! # Moving somebody else's window (window.rs)
+//!
+//! Lock; `hi = 0`, `lo = MAX`; process-wide barrier; load `held`; publish on the owner's behalf; new window; unlock. A
+//! change that missed the closed window has stored `held` before the barrier, so the load sees it; a change after it comes
+//! to the slow path and waits for the lock. One barrier serves 64 cells. Where the system has no such barrier nothing is
+//! moved but by its owner ([`Effective::process_barrier`](crate::Effective::process_barrier) says so): the lag bound holds
+//! all the same, and a quantum that was changed reaches an idle writer with its next slow path.
+//!
+//! # Exact reads (cell.rs, registry.rs)
+//!
+//! `returned` first (Acquire); 0: then `held` is the total. Not 0: take the cell's lock and read both. A transfer between
+//! cells takes the transfer lock, counts itself as begun, changes both sides without running anybody's code, and counts
+//! itself as done; a walk that finds begun and done apart goes again, and the third time it takes the lock. A walk gives
+//! each cell at some instant. It is not a snapshot.
+//!
+//! # Deciding (decide.rs)
+//!
+//! Notifier: store the arena, or publish; fence; load `alert`, `published`, `line`. If there is pressure: `pending` + 1; who
+//! saw 0 decides. A spill that ends, and an arena that leaves, always come here: they may have been counted on.
+//!
+//! Decider: (1) all words; (2) all arenas; (3) all cells; (4) overage = the largest of held over budget, system memory
+//! short, process over its limit, minus what is in flight; (5) victims by the selector; (6) compare-exchange each from the
+//! word of step 1 to requested; one that lost counts as covered this time, its owner is at it and will notify; (7) store
+//! `line` (budget plus in flight) and `alert` (a shortfall lasts); fence; if either was tightened go to 1, since a notifier
+//! may have read the looser one; (8) compare-exchange `pending` from what was seen to 0, or go to 1.
+//!
+//! When the lagged sum is over the line and the walk is not, releases are held back somewhere: their windows are moved.
+//!
+//! Owner's finish: `held` down, arena down, word idle with the next generation, notify. So a decider that reads the word in
+//! flight may find the arena down already and counts it for less; one that reads it idle finds all of it down.
+//!
+//! The lagged sum decides *when*; with a fixed quantum that is late by at most the lag bound. The exact walk decides *how
+//! much*, so that nobody is asked for bytes that are gone.
+//!
+//! # Every atomic
+//!
+//! | word | written by | ordering | pairs with | model (`src/tests/loom`) |
+//! |---|---|---|---|---|
+//! | `Hot::held`, charge | owner | Relaxed | published by settling | `windows`, `who_sees_a_published_amount` |
+//! | `Hot::held`, release | owner | Release | exact read, Acquire | `who_sees_bytes_free` |
+//! | `Hot::held`, shared | all, locked | Relaxed up, Release down, then a fence | the fence in settling | `publish_against_publish` |
+//! | `Hot::{lo, hi, try_hi}` | holder of the cell's lock | Relaxed | barrier, lock | `windows` |
+//! | `Cell::returned` | holder of the cell's lock | Release | exact read, Acquire | `fold_against_exact_read` |
+//! | `Cell::handles` | handles | Relaxed up, AcqRel down | the last one | `drop_against_exact_read` |
+//! | `Cell::{arenas, cap_bytes, slot}` | owner; registry under its lock | Relaxed | numbers only | none needed |
+//! | `Ledger::published` | holder of a cell's lock | AcqRel, after `held` | readers, Acquire | `who_crosses_the_line` |
+//! | `Ledger::{granted, peak}` | holder of a cell's lock | AcqRel; Relaxed | numbers only | asserted in every model |
+//! | `Registry::transfers_begun` | transfer | Relaxed, then a Release fence | the walk's Acquire reads | `transfer_against_exact_read` |
+//! | `Registry::transfers_done` | transfer | Release | the walk's first load, Acquire | `transfer_against_exact_read` |
+//! | `Registry::{live, next_id}` | registry | Relaxed | numbers only | none needed |
+//! | `ArenaCell::word`, request | decider | AcqRel | owner's begin | `request_against_*` |
+//! | `ArenaCell::word`, begin, leave | owner | AcqRel | decider, Acquire | `request_against_*` |
+//! | `ArenaCell::word`, idle | owner | Release | decider, Acquire | `finish_against_pressure`, `begin_and_finish` |
+//! | `ArenaCell::bytes` | owner | Release | decider, Acquire, after the words | `finish_against_pressure` |
+//! | `ArenaCell::{generation, runs, exempt_until_ms}` | owner | Relaxed | before the word's Release | none needed |
+//! | `Decider::pending` | all | AcqRel | itself | `notification_during_a_decision` |
+//! | `Decider::{system_short, process_over}` | notifier | Relaxed | `pending` | none needed |
+//! | `Decider::{line, alert}` | decider | AcqRel, then a SeqCst fence | the notifier's SeqCst fence | `growth_against_*` |
+//! | settings | anybody | Relaxed | each a number of its own | none needed |
+//!
+//! # Models
+//!
+//! Two or three threads, one contested act, the real code with small numbers. Loom 0.7.3 takes only the last access of a
+//! word as a store's dependency: a single writer that loads its word and then stores it hides every order from it. So the
+//! owner reads its own words unsynchronised in a model (`sync::own_load`), or keeps its own copy (an arena's generation),
+//! and shared words are read by a read-modify-write before a compare-exchange. In a model the owner's compiler fence is a
+//! full fence, because the process-wide barrier needs one on both sides; every model that is not about the barrier runs
+//! without it, or it would hide what the notifier's fence is for.
+//!
+//! Each model asserts the set of outcomes that it saw, and each protocol has mutants (`sync::mutant`) that must fail.

@@ -55,10 +55,11 @@
 //! | [`GlobalMemoryLimiter`], [`ClosedLimiter`] | yes | yes | yes | yes |
 //! | [`Reporter`] | yes | no: one owner | yes | yes |
 //! | [`SharedReporter`], [`Reservation`], [`ArenaHandle`] | yes | yes | yes | yes |
-//! | [`SpillGuard`], [`Replacement`] | no: they borrow the reporter | no | no | no |
+//! | [`SpillGuard`] | no: it borrows the reporter | no | no | no |
+//! | [`Replacement`] | through a [`SharedReporter`] only | as `Send` | no | no |
 //! | [`LimiterBuilder`] | yes | yes | no: it may hold any selector | yes |
 //! | [`ScriptedSignals`] | yes | yes | yes | yes |
-//! | values: [`Snapshot`], [`Stats`], [`Effective`], [`Decision`], [`Shortfall`], [`Pressure`], [`Bytes`], errors | yes | yes | yes | yes |
+//! | values: [`Snapshot`], [`Stats`], [`Effective`], [`Decision`], [`Shortfall`], [`Pressure`], [`ArenaView`], [`Bytes`], what they are made of, errors | yes | yes | yes | yes |
 
 pub mod design;
 mod error;

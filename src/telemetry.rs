@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | `plimsoll_limit_published_bytes` | gauge | `limiter` | a publish |
 //! | `plimsoll_limit_lag_bound_bytes` | gauge | `limiter` | a publish |
-//! | `plimsoll_limit_budget_bytes` | gauge | `limiter` | the budget is set; no value if unlimited |
+//! | `plimsoll_limit_budget_bytes` | gauge | `limiter` | the budget is set; infinite is unlimited |
 //! | `plimsoll_limit_publishes_total` | counter | `limiter` | a publish |
 //! | `plimsoll_limit_notifications_total` | counter | `limiter` | an arena's block size changed |
 //! | `plimsoll_limit_decisions_total` | counter | `limiter` | a decision |
@@ -140,9 +140,7 @@ impl Telemetry {
     }
 
     pub(crate) fn budget(&self, bytes: Option<usize>) {
-        if let Some(bytes) = bytes {
-            self.budget_bytes.set(bytes as f64);
-        }
+        self.budget_bytes.set(bytes.map_or(f64::INFINITY, |bytes| bytes as f64));
     }
 
     pub(crate) fn published(&self, ledger: &Ledger) {

@@ -7,6 +7,7 @@ use super::decide::NOTICE;
 use super::reporter::Reporter;
 use super::spill::SpillGuard;
 use crate::error::{Refusal, ReserveError};
+use crate::sync::mutant;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -204,7 +205,14 @@ impl ArenaHandle {
         } else if bytes < before {
             reporter.sub_charged(before - bytes);
             self.arena.set_bytes(bytes);
-            reporter.handle.0.core.notify();
+            let core = &self.handle.0.core;
+            if self.spill_requested() {
+                // The request covers less from here on, and the alarm line counts on what it covered.
+                core.telemetry.notified();
+                core.decide(NOTICE);
+            } else {
+                core.notify();
+            }
         }
     }
 
@@ -237,8 +245,10 @@ impl ArenaHandle {
     /// A spill did not finish: everything is as before, and the arena is left alone for a time.
     pub(crate) fn spill_failed(&self) {
         let core = &self.handle.0.core;
-        self.arena.abort(core.decider.now_ms().saturating_add(core.settings.backoff_ms()));
-        core.decide(NOTICE);
+        self.arena.abort(core.decider.now_ms(), core.settings.backoff_ms());
+        if !mutant("abort_silent") {
+            core.decide(NOTICE);
+        }
     }
 
     pub(crate) fn core(&self) -> &super::core::Core {
@@ -262,10 +272,7 @@ impl ArenaHandle {
                 self.arena.name, owner.0.name
             );
         }
-        let transfer = owner.0.core.registry.transfer();
-        owner.0.core.give_back(&owner.0, self.bytes);
-        given.0.charge(self.bytes);
-        drop(transfer);
+        owner.0.core.transfer(&owner.0, &given.0, self.bytes);
         owner.0.arenas.fetch_sub(1, crate::sync::Ordering::Relaxed);
         given.0.arenas.fetch_add(1, crate::sync::Ordering::Relaxed);
         *self.arena.owner.lock() = Arc::clone(&given.0);

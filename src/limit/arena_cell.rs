@@ -63,14 +63,13 @@ impl Word {
         }
     }
 
-    fn with(self, flag: u64, bytes: usize) -> u64 {
-        flag | (self.0 & GENERATION) | (bytes as u64).min(BYTES)
+    fn asked(self, bytes: usize) -> u64 {
+        REQUESTED | (self.0 & GENERATION) | in_flight(bytes)
     }
+}
 
-    /// Idle, one generation on (they wrap after four million spills between two looks of one decider).
-    fn next_idle(self) -> u64 {
-        if mutant("no_generation") { self.0 & GENERATION } else { self.0.wrapping_add(ONE_GENERATION) & GENERATION }
-    }
+fn in_flight(bytes: usize) -> u64 {
+    (bytes as u64).min(BYTES)
 }
 
 /// See the module.
@@ -79,7 +78,9 @@ impl Word {
 pub(crate) struct ArenaCell {
     word: AtomicU64,
     bytes: AtomicUsize,
-    /// Not asked to spill before this many milliseconds of the limiter's life, after a spill failed.
+    /// The owner's copy of the word's generation, in place: the owner never has to read the word for it.
+    generation: AtomicU64,
+    /// Not asked to spill before so many milliseconds of the limiter's life, after a spill failed.
     exempt_until_ms: AtomicU64,
     /// Spills that finished: the runs that the arena has so far.
     runs: AtomicU64,
@@ -97,6 +98,7 @@ impl ArenaCell {
         ArenaCell {
             word: AtomicU64::new(0),
             bytes: AtomicUsize::new(0),
+            generation: AtomicU64::new(0),
             exempt_until_ms: AtomicU64::new(0),
             runs: AtomicU64::new(0),
             slot: AtomicUsize::new(0),
@@ -143,20 +145,15 @@ impl ArenaCell {
     /// Decider (or the owner itself, at the end of its address space): asks for a spill, unless the word has moved on.
     pub(crate) fn request(&self, seen: Word, bytes: usize) -> bool {
         // AcqRel: the owner that sees the request sees why; a failure means that the owner acted first and will notify.
-        self.word.compare_exchange(seen.0, seen.with(REQUESTED, bytes), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        self.word.compare_exchange(seen.0, seen.asked(bytes), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Owner: starts a spill of all it has. Answers whether it was asked for.
     pub(crate) fn begin(&self) -> bool {
-        let mut seen = self.word();
-        loop {
-            let running = seen.with(RUNNING, self.bytes.load(Ordering::Relaxed));
-            // A compare-exchange and not a swap: a request that arrives in between must be seen as one.
-            match self.word.compare_exchange(seen.0, running, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return seen.state() == State::Requested,
-                Err(now) => seen = Word(now),
-            }
-        }
+        let generation = self.generation.load(Ordering::Relaxed);
+        let running = RUNNING | generation | in_flight(self.bytes.load(Ordering::Relaxed));
+        // AcqRel: sees why it was asked; a decider that sees it running sees the arena it runs on.
+        Word(self.word.swap(running, Ordering::AcqRel)).state() == State::Requested
     }
 
     /// Owner: a spill is over and the arena's bytes say so already. Idle again.
@@ -165,22 +162,30 @@ impl ArenaCell {
         self.idle();
     }
 
-    /// Owner: a spill failed. Idle again, and not asked before `exempt_until_ms`.
-    pub(crate) fn abort(&self, exempt_until_ms: u64) {
-        self.exempt_until_ms.store(exempt_until_ms, Ordering::Relaxed);
+    /// Owner: a spill failed. Idle again, and not asked for `pause_ms` from now on.
+    pub(crate) fn abort(&self, now_ms: u64, pause_ms: u64) {
+        if pause_ms > 0 {
+            self.exempt_until_ms.store(now_ms.saturating_add(pause_ms), Ordering::Relaxed);
+        }
         self.idle();
     }
 
+    /// Idle, one generation on (they wrap after four million spills between two looks of one decider).
     fn idle(&self) {
-        // Only the owner writes a running word, so what it reads here stays.
+        let mut generation = self.generation.load(Ordering::Relaxed);
+        if !mutant("no_generation") {
+            generation = generation.wrapping_add(ONE_GENERATION) & GENERATION;
+        }
+        self.generation.store(generation, Ordering::Relaxed);
+        // Release: who sees it idle sees what the spill freed, here and in the account.
         let order = if mutant("finish_relaxed") { Ordering::Relaxed } else { Ordering::Release };
-        self.word.store(Word(self.word.load(Ordering::Relaxed)).next_idle(), order);
+        self.word.store(generation, order);
     }
 
-    /// Owner: leaves. Answers what was in flight.
-    pub(crate) fn leave(&self) -> usize {
+    /// Owner: leaves.
+    pub(crate) fn leave(&self) {
         self.set_bytes(0);
-        Word(self.word.swap(GONE, Ordering::AcqRel)).in_flight_bytes()
+        self.word.swap(GONE, Ordering::AcqRel);
     }
 }
 
@@ -200,13 +205,31 @@ mod tests {
     #[test]
     fn a_word_keeps_state_generation_and_bytes_apart() {
         let idle = Word(7 * ONE_GENERATION);
-        let requested = Word(idle.with(REQUESTED, 5));
+        let requested = Word(idle.asked(5));
         assert_eq!((requested.state(), requested.in_flight_bytes()), (State::Requested, 5));
-        let running = Word(requested.with(RUNNING, usize::MAX));
+        assert_eq!(requested.0 & GENERATION, idle.0, "a request keeps the generation");
+        let running = Word(RUNNING | idle.0 | in_flight(usize::MAX));
         assert_eq!((running.state(), running.in_flight_bytes()), (State::Running, BYTES as usize));
-        let next = Word(running.next_idle());
-        assert_eq!((next.state(), next.in_flight_bytes(), next.0), (State::Idle, 0, 8 * ONE_GENERATION));
         assert_eq!((Word(GONE | 3).state(), Word(GONE | 3).in_flight_bytes()), (State::Gone, 0));
-        assert_eq!(Word(GENERATION | BYTES).next_idle(), 0, "generations wrap without touching the flags");
+    }
+
+    #[test]
+    fn a_spill_that_ends_is_idle_in_the_next_generation_and_generations_wrap() {
+        let core = crate::GlobalMemoryLimiter::builder().unlimited().build().unwrap();
+        let reporter = core.reporter("writer");
+        let arena = ArenaCell::new(1, "arena", Arc::clone(&reporter.handle.0), 100);
+        arena.set_bytes(9);
+        let seen = arena.word();
+        assert!(arena.request(seen, 9) && arena.spill_requested());
+        assert!(arena.begin() && !arena.spill_requested());
+        assert_eq!(arena.word().in_flight_bytes(), 9);
+        arena.finish();
+        assert_eq!(arena.word(), Word(ONE_GENERATION));
+        assert!(!arena.request(seen, 9), "a request from an old look misses");
+        arena.generation.store(GENERATION, Ordering::Relaxed);
+        assert!(!arena.begin());
+        arena.abort(3, 4);
+        assert_eq!(arena.word(), Word(0), "generations wrap without touching the flags");
+        assert_eq!((arena.exempt(6), arena.exempt(7), arena.runs()), (true, false, 1));
     }
 }

@@ -150,7 +150,7 @@ impl LimiterBuilder {
 
 impl Core {
     /// Puts the options of a builder in force in a limiter that exists; its name stays.
-    pub(crate) fn install(&self, builder: LimiterBuilder, resolved: &Resolved) {
+    pub(crate) fn install(&self, builder: LimiterBuilder) -> Result<(), ConfigError> {
         if let Some(selector) = builder.selector {
             // Set once: an installation happens once, and nobody else sets it.
             let _set = self.selector.set(selector);
@@ -158,14 +158,15 @@ impl Core {
         if let Some(signals) = builder.signals {
             let _set = self.signals.set(signals);
         }
-        self.apply(&builder.wanted, resolved);
+        self.change(|wanted| *wanted = builder.wanted)
     }
 
-    /// Puts settings in force and decides by them.
-    pub(crate) fn apply(&self, wanted: &Wanted, resolved: &Resolved) {
-        self.settings.apply(wanted, resolved);
-        self.announce(resolved);
+    /// Puts changed settings in force and decides by them.
+    pub(crate) fn change(&self, edit: impl FnOnce(&mut Wanted)) -> Result<(), ConfigError> {
+        let resolved = self.settings.change(edit)?;
+        self.announce(&resolved);
         self.decide(POLL);
+        Ok(())
     }
 
     /// Tells the outside what is in force.

@@ -17,12 +17,13 @@
 //! not needed.
 
 use super::arena_cell::{ArenaCell, State, Word};
-use super::cell::Cell;
+use super::cell;
 use super::core::Core;
 use super::selector::{self, ArenaView, LargestFirst, Plan};
 use super::signal::Pressure;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, fence, mutant};
 use crossbeam_utils::CachePadded;
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
@@ -110,6 +111,9 @@ pub(crate) struct Decider {
     line: CachePadded<AtomicUsize>,
     /// A shortfall lasts: every notification is a reason to decide.
     alert: AtomicBool,
+    /// What the source said last. Relaxed: numbers only, stored before `pending` is raised.
+    system_short: AtomicUsize,
+    process_over: AtomicUsize,
     started: Instant,
     memory: Mutex<Memory>,
 }
@@ -155,6 +159,8 @@ impl Decider {
             pending: CachePadded::new(AtomicU64::new(0)),
             line: CachePadded::new(AtomicUsize::new(budget_bytes)),
             alert: AtomicBool::new(false),
+            system_short: AtomicUsize::new(0),
+            process_over: AtomicUsize::new(0),
             started: Instant::now(),
             memory: Mutex::new(Memory::default()),
         }
@@ -162,6 +168,10 @@ impl Decider {
 
     pub(crate) fn now_ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn pressure(&self) -> Pressure {
+        Pressure::new(self.system_short.load(Ordering::Relaxed), self.process_over.load(Ordering::Relaxed))
     }
 
     pub(crate) fn shortfall(&self) -> Option<Shortfall> {
@@ -184,6 +194,26 @@ impl Drop for Release<'_> {
     }
 }
 
+thread_local! {
+    static ASKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// This thread is asking a signal source.
+struct Asking;
+
+impl Asking {
+    /// None if it is doing so already: a source may change accounts, which notifies.
+    fn begin() -> Option<Asking> {
+        (!ASKING.replace(true)).then_some(Asking)
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        ASKING.set(false);
+    }
+}
+
 impl Core {
     /// An arena's block size changed, and its cell says so already.
     pub(crate) fn notify(&self) {
@@ -201,27 +231,42 @@ impl Core {
 
     fn decide_under_pressure(&self) {
         // Against the fence after `line` and `alert` are stored: one of the two sides sees the other.
-        if !mutant("notify_without_fence") {
+        if !mutant("notify_without_fence") && !mutant("crosser_unordered") {
             fence(Ordering::SeqCst);
         }
+        self.sample();
         if self.under_pressure(self.decider.line.load(Ordering::Relaxed)) {
-            self.decide(NOTICE);
+            self.combine(NOTICE);
         }
     }
 
     fn under_pressure(&self, line: usize) -> bool {
         self.decider.alert.load(Ordering::Relaxed)
             || self.ledger.published_bytes() > line
-            || self.pressure().deepest_bytes() > 0
+            || self.decider.pressure().deepest_bytes() > 0
     }
 
-    fn pressure(&self) -> Pressure {
-        self.signals.get().map_or(Pressure::default(), |source| source.pressure())
+    /// Asks the source, on the notifier's thread and not from within itself; the decider works with what was stored last,
+    /// so that a source which itself notifies cannot keep it going for ever.
+    fn sample(&self) {
+        if let Some(source) = self.signals.get()
+            && let Some(_asking) = Asking::begin()
+        {
+            let pressure = source.pressure();
+            self.decider.system_short.store(pressure.system_short_bytes, Ordering::Relaxed);
+            self.decider.process_over.store(pressure.process_over_bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Decides by what the source says now.
+    pub(crate) fn decide(&self, why: u64) {
+        self.sample();
+        self.combine(why);
     }
 
     /// Decides, or leaves it to the one who is deciding now. With [`NOTICE`] only if there is pressure or something was in
     /// flight; with [`POLL`] in any case.
-    pub(crate) fn decide(&self, why: u64) {
+    fn combine(&self, why: u64) {
         let pending = &self.decider.pending;
         // AcqRel: the decider sees what every notifier stored before it came.
         if pending.fetch_add(why, Ordering::AcqRel) != 0 {
@@ -268,17 +313,14 @@ impl Core {
             self.telemetry.requested(&decision);
             memory.last = Some(Arc::new(decision));
         }
-        match (&memory.shortfall, short) {
-            (None, true) => {
-                let shortfall = self.describe(&look, views, budget, floor, plan.shortfall_bytes);
-                self.telemetry.shortfall_began(&shortfall);
-                memory.shortfall = Some(shortfall);
-            }
-            (Some(_), false) => {
-                self.telemetry.shortfall_ended();
-                memory.shortfall = None;
-            }
-            _ => {}
+        // An episode lasts until nothing is over any more: while spills in flight cover for it, it is not news.
+        if memory.shortfall.is_none() && short {
+            let shortfall = self.describe(&look, views, budget, floor, plan.shortfall_bytes);
+            self.telemetry.shortfall_began(&shortfall);
+            memory.shortfall = Some(shortfall);
+        } else if memory.shortfall.is_some() && look.overage_bytes == 0 {
+            self.telemetry.shortfall_ended();
+            memory.shortfall = None;
         }
         let line = if short { budget } else { budget.saturating_add(plan.in_flight_bytes).saturating_add(asked.bytes) };
         // The memory goes back before anybody is woken: a waker may ask for the snapshot.
@@ -318,11 +360,11 @@ impl Core {
             views.extend(arenas.iter().zip(words.iter()).map(|(arena, &word)| view(arena, word, arena.bytes(), now)));
         });
         let exact_bytes = if self.settings.writer_share() {
-            self.registry.exact_bytes(Cell::has_arena)
+            self.registry.exact_bytes(cell::Cell::has_arena)
         } else {
             self.registry.exact_bytes(|_| true)
         };
-        let pressure = self.pressure();
+        let pressure = self.decider.pressure();
         // The terms overlap: the deepest counts, never their sum.
         let (overage_bytes, source) = [
             (exact_bytes.saturating_sub(budget), PressureSource::Budget),

@@ -27,12 +27,13 @@ impl GlobalMemoryLimiter {
     ///
     /// [`InstallError`]: installed before, or a configuration that cannot work. Nothing has changed then.
     pub fn install_global(builder: LimiterBuilder) -> Result<&'static GlobalMemoryLimiter, InstallError> {
-        let resolved = resolve(&builder.wanted)?;
+        // Before the one installation is used up.
+        resolve(&builder.wanted)?;
         let (limiter, installed) = &*GLOBAL;
         if installed.swap(true, Ordering::AcqRel) {
             return Err(InstallError::AlreadyInstalled);
         }
-        limiter.core().install(builder, &resolved);
+        limiter.core().install(builder)?;
         Ok(limiter)
     }
 }

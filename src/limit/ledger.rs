@@ -3,7 +3,7 @@
 //! Both are written at quantum boundaries only, by whoever holds the lock of the cell that the change belongs to.
 
 use super::cell::clamp;
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::{AtomicUsize, Ordering, mutant};
 use crossbeam_utils::CachePadded;
 
 /// Published and granted bytes, and the highest sum of both.
@@ -43,7 +43,7 @@ impl Ledger {
     pub(crate) fn publish(&self, moved: isize) {
         // AcqRel, after the store of `held`: whoever crosses a threshold here and walks the cells sees every byte that is
         // in the sum. Relaxed or Release alone would let it miss some (models `crosser_*`).
-        let order = if crate::sync::mutant("publish_relaxed") { Ordering::Relaxed } else { Ordering::AcqRel };
+        let order = if mutant("crosser_unordered") { Ordering::Relaxed } else { Ordering::AcqRel };
         let sum = clamp(self.published.fetch_add(moved as usize, order).wrapping_add(moved as usize));
         if moved > 0 {
             let most = sum.saturating_add(self.granted.load(Ordering::Relaxed));

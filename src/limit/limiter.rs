@@ -5,7 +5,7 @@ use super::cell::Form;
 use super::core::Core;
 use super::decide::POLL;
 use super::reporter::Reporter;
-use super::settings::{Budget, Effective, resolve};
+use super::settings::{Budget, Effective, Wanted};
 use super::shared::SharedReporter;
 use super::snapshot::Snapshot;
 use crate::error::ConfigError;
@@ -53,7 +53,8 @@ impl Drop for Keeper {
 
 impl Core {
     fn tell_if_held(&self) {
-        let snapshot = self.snapshot();
+        let mut snapshot = self.snapshot();
+        snapshot.writers.retain(|writer| writer.held_bytes > 0);
         if snapshot.held_bytes > 0 {
             self.telemetry.closed_while_held(&snapshot);
         }
@@ -204,13 +205,16 @@ impl GlobalMemoryLimiter {
         self.change(|wanted| wanted.writer_cap_bytes = bytes)
     }
 
-    fn change(&self, edit: impl FnOnce(&mut super::settings::Wanted)) -> Result<(), ConfigError> {
-        let core = self.core();
-        let mut wanted = core.settings.wanted();
-        edit(&mut wanted);
-        let resolved = resolve(&wanted)?;
-        core.apply(&wanted, &resolved);
-        Ok(())
+    /// Fixes the quantum, or lets it follow the budget again. With the process-wide barrier it is in effect at once, for
+    /// idle writers too; without it each writer takes it up on its next slow path.
+    pub fn set_quantum_bytes(&self, bytes: Option<usize>) {
+        let changed = self.change(|wanted| wanted.quantum_bytes = bytes);
+        debug_assert_eq!(changed, Ok(()), "a quantum contradicts nothing");
+        self.settle();
+    }
+
+    fn change(&self, edit: impl FnOnce(&mut Wanted)) -> Result<(), ConfigError> {
+        self.core().change(edit)
     }
 
     /// Ends this handle and keeps a view of what is still charged. If bytes are held when the last handle goes, that is

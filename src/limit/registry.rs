@@ -1,11 +1,11 @@
 //! Who is there: the cells and the arenas of one limiter.
 //!
-//! Order of locks: a list first, then a cell's window; nobody takes a list while holding a window. A walk holds the read
+//! Order of locks: the transfer lock, a list, a cell's window; nobody takes an earlier one while holding a later one. A walk holds the read
 //! side, so a cell that it sees stays until it is done; no user code runs meanwhile.
 
 use super::arena_cell::ArenaCell;
 use super::cell::Cell;
-use crate::sync::{AtomicU64, AtomicUsize, Ordering, RwLock, fence};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering, RwLock, fence, mutant};
 use std::sync::Arc;
 
 /// A list from which members leave in any order.
@@ -66,13 +66,15 @@ pub(crate) struct Registry {
     /// Live cells, readable without a lock: a quantum depends on it.
     live: AtomicUsize,
     next_id: AtomicU64,
+    /// Held during a transfer, and by a walk that met too many.
+    transferring: Mutex<()>,
     /// Transfers that have begun and that are done; a walk that saw one under way goes again.
     transfers_begun: AtomicUsize,
     transfers_done: AtomicUsize,
 }
 
-/// How often a walk goes again because bytes were on their way from one cell to another.
-const WALKS: usize = 8;
+/// How often a walk goes again without keeping transfers away.
+const FREE_WALKS: usize = 2;
 
 impl Registry {
     pub(crate) fn new() -> Self {
@@ -81,6 +83,7 @@ impl Registry {
             arenas: Members::new(),
             live: AtomicUsize::new(0),
             next_id: AtomicU64::new(0),
+            transferring: Mutex::new(()),
             transfers_begun: AtomicUsize::new(0),
             transfers_done: AtomicUsize::new(0),
         }
@@ -105,42 +108,48 @@ impl Registry {
     }
 
     /// The exact sum of the cells that `counts` says yes to: each cell is exact at some instant during the walk and not
-    /// older than the last change before it. The sum is no snapshot: changes go on meanwhile. A transfer under way is
-    /// met neither twice nor not at all, unless transfers never pause.
+    /// older than the last change before it. The sum is no snapshot: changes go on meanwhile. A transfer under way is met
+    /// neither twice nor not at all: a walk that meets one goes again, and after a few times keeps transfers away.
     pub(crate) fn exact_bytes(&self, counts: impl Fn(&Cell) -> bool) -> usize {
-        self.cells.walk(|cells| {
-            let mut sum = 0usize;
-            for _ in 0..WALKS {
-                // Acquire, from the end of a transfer: both of its sides are seen.
-                let done = self.transfers_done.load(Ordering::Acquire);
-                sum = cells
-                    .iter()
-                    .filter(|cell| counts(cell))
-                    .fold(0, |sum, cell| sum.saturating_add(cell.total_bytes()));
-                // Every cell was read with Acquire, so a transfer whose first side was seen shows here as begun.
-                if self.transfers_begun.load(Ordering::Relaxed) == done {
-                    break;
-                }
+        for _ in 0..FREE_WALKS {
+            // Acquire, from the end of a transfer: both of its sides are seen.
+            let done = self.transfers_done.load(Ordering::Acquire);
+            let sum = self.sum(&counts);
+            // Every cell was read with Acquire, so a transfer of which one side was seen shows here as begun.
+            if self.transfers_begun.load(Ordering::Relaxed) == done || mutant("walk_once") {
+                return sum;
             }
-            sum
+        }
+        let _no_transfer = self.transferring.lock();
+        self.sum(&counts)
+    }
+
+    fn sum(&self, counts: &impl Fn(&Cell) -> bool) -> usize {
+        self.cells.walk(|cells| {
+            cells.iter().filter(|cell| counts(cell)).fold(0, |sum: usize, cell| sum.saturating_add(cell.total_bytes()))
         })
     }
 
-    /// Bytes go from one cell to another between this and the drop of what it answers.
+    /// Bytes go from one cell to another between this and the drop of what it answers. One at a time; take no list
+    /// meanwhile.
     pub(crate) fn transfer(&self) -> Transfer<'_> {
+        let alone = self.transferring.lock();
         self.transfers_begun.fetch_add(1, Ordering::Relaxed);
-        // Release fence: whoever sees either side, also a charge that is stored Relaxed, sees the transfer as begun.
+        // Release fence: whoever sees either side, also a change that is stored Relaxed, sees the transfer as begun.
         fence(Ordering::Release);
-        Transfer(self)
+        Transfer { registry: self, _alone: alone }
     }
 }
 
 /// A transfer under way.
 #[derive(Debug)]
-pub(crate) struct Transfer<'a>(&'a Registry);
+pub(crate) struct Transfer<'a> {
+    registry: &'a Registry,
+    _alone: MutexGuard<'a, ()>,
+}
 
 impl Drop for Transfer<'_> {
     fn drop(&mut self) {
-        self.0.transfers_done.fetch_add(1, Ordering::Release);
+        self.registry.transfers_done.fetch_add(1, Ordering::Release);
     }
 }

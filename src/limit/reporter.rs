@@ -41,6 +41,9 @@ pub struct Reporter {
     one_writer: PhantomData<NotSync<()>>,
 }
 
+/// A change is stored before anything can panic, so a reporter behind a reference is right after a caught panic.
+impl std::panic::RefUnwindSafe for Reporter {}
+
 impl Reporter {
     pub(crate) fn new(handle: Handle) -> Self {
         Reporter { handle, one_writer: PhantomData }

@@ -192,12 +192,13 @@ impl Reservation {
         if self.handle.same(to.handle()) {
             return;
         }
-        let from = self.handle.clone();
-        let one_limiter = std::sync::Arc::ptr_eq(&from.0.core, &to.handle().0.core);
-        let transfer = one_limiter.then(|| from.0.core.registry.transfer());
-        from.0.core.give_back(&from.0, self.bytes);
-        to.add(self.bytes);
-        drop(transfer);
+        let (from, into) = (&self.handle.0, &to.handle().0);
+        if std::sync::Arc::ptr_eq(&from.core, &into.core) {
+            from.core.transfer(from, into, self.bytes);
+        } else {
+            from.core.give_back(from, self.bytes);
+            to.add(self.bytes);
+        }
         self.handle = to.handle().clone();
     }
 

@@ -1,7 +1,7 @@
 //! What a limiter was asked for, and where each value came from. All of it can be changed while it runs.
 
 use crate::error::ConfigError;
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::units::{Bytes, KIB, MIB};
 use std::fmt;
 use std::time::Duration;
@@ -10,6 +10,8 @@ use std::time::Duration;
 pub(crate) const QUANTUM_BYTES: usize = MIB;
 /// Below this a quantum is not worth its name: every change is published.
 const LEAST_QUANTUM_BYTES: usize = 4 * KIB;
+/// So that the windows of a million reporters together do not pass what a counter can hold.
+const LARGEST_QUANTUM_BYTES: usize = usize::MAX >> 21;
 /// The lag of all reporters together, as a share of the budget.
 const LAG_SHARE: usize = 16;
 /// The default floor: at most this, at most the share of the budget below.
@@ -95,6 +97,8 @@ pub(crate) struct Settings {
     backoff_ms: AtomicU64,
     writer_share: AtomicBool,
     origins: AtomicUsize,
+    /// What was asked for last. Locked for the length of a change, so that of two at a time none is lost.
+    wanted: Mutex<Wanted>,
 }
 
 /// One setting's place in `origins`, two bits each.
@@ -157,9 +161,6 @@ pub(crate) fn resolve(wanted: &Wanted) -> Result<Resolved, ConfigError> {
         None if budget == NONE => (FLOOR_BYTES.max(block), Origin::Default),
         None => (FLOOR_BYTES.min(budget / FLOOR_SHARE).max(block), Origin::Derived),
     };
-    if floor > budget {
-        return Err(ConfigError::FloorAboveBudget { floor_bytes: floor, budget_bytes: budget });
-    }
     let minimum = block.saturating_mul(wanted.writers);
     if minimum > budget {
         return Err(ConfigError::BudgetBelowMinimum {
@@ -167,6 +168,9 @@ pub(crate) fn resolve(wanted: &Wanted) -> Result<Resolved, ConfigError> {
             minimum_bytes: minimum,
             writers: wanted.writers,
         });
+    }
+    if floor > budget {
+        return Err(ConfigError::FloorAboveBudget { floor_bytes: floor, budget_bytes: budget });
     }
     let writer_cap_origin = match (cap_shrunk_from, cap) {
         (Some(_), _) => Origin::Derived,
@@ -197,18 +201,35 @@ impl Settings {
             backoff_ms: AtomicU64::new(0),
             writer_share: AtomicBool::new(false),
             origins: AtomicUsize::new(0),
+            wanted: Mutex::new(*wanted),
         };
-        settings.apply(wanted, resolved);
+        settings.store(wanted, resolved);
         settings
     }
 
-    /// Puts everything in force.
-    pub(crate) fn apply(&self, wanted: &Wanted, resolved: &Resolved) {
+    /// Edits what was asked for and puts it in force; if it cannot work, everything stays as it was. The writers that were
+    /// announced are a matter of the building alone.
+    pub(crate) fn change(&self, edit: impl FnOnce(&mut Wanted)) -> Result<Resolved, ConfigError> {
+        let mut last = self.wanted.lock();
+        let mut wanted = Wanted { writers: 0, ..*last };
+        edit(&mut wanted);
+        let mut resolved = resolve(&wanted)?;
+        if resolved.writer_cap == self.writer_cap_bytes() {
+            // Shrunk before, and told then.
+            resolved.cap_shrunk_from = None;
+        }
+        self.store(&wanted, &resolved);
+        *last = wanted;
+        Ok(resolved)
+    }
+
+    fn store(&self, wanted: &Wanted, resolved: &Resolved) {
         self.budget.store(resolved.budget, Ordering::Relaxed);
         self.floor.store(resolved.floor, Ordering::Relaxed);
         self.writer_cap.store(resolved.writer_cap, Ordering::Relaxed);
         self.block.store(resolved.block, Ordering::Relaxed);
-        self.quantum.store(wanted.quantum_bytes.map_or(NONE, |quantum| quantum.min(NONE - 1)), Ordering::Relaxed);
+        self.quantum
+            .store(wanted.quantum_bytes.map_or(NONE, |quantum| quantum.min(LARGEST_QUANTUM_BYTES)), Ordering::Relaxed);
         self.backoff_ms.store(u64::try_from(wanted.backoff.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.writer_share.store(wanted.writer_share, Ordering::Relaxed);
         let bits = |origin: Origin, which: Which| (origin as usize) << (which as usize);
@@ -249,21 +270,6 @@ impl Settings {
     /// How long an arena whose spill failed is not asked again.
     pub(crate) fn backoff_ms(&self) -> u64 {
         self.backoff_ms.load(Ordering::Relaxed)
-    }
-
-    /// What [`resolve`] would need to come to the values in force, for a change of one of them.
-    pub(crate) fn wanted(&self) -> Wanted {
-        let given = |value: usize| (value != NONE).then_some(value);
-        Wanted {
-            budget: given(self.budget_bytes()).map_or(Budget::Unlimited, Budget::Bytes),
-            floor_bytes: (self.origin(Which::Floor) == Origin::Option).then(|| self.floor_bytes()),
-            block_bytes: (self.origin(Which::Block) == Origin::Option).then(|| self.block.load(Ordering::Relaxed)),
-            writer_cap_bytes: given(self.writer_cap_bytes()),
-            quantum_bytes: self.fixed_quantum_bytes(),
-            writers: 0,
-            writer_share: self.writer_share(),
-            backoff: Duration::from_millis(self.backoff_ms()),
-        }
     }
 
     fn fixed_quantum_bytes(&self) -> Option<usize> {

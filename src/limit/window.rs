@@ -52,18 +52,28 @@ impl Window {
 impl Core {
     /// Owner's slow path: publish everything held back, take a new window.
     pub(crate) fn settle_as_owner(&self, cell: &Cell) {
-        let mut window = cell.window.lock();
-        let mended = self.fold(cell, &mut window);
-        let moved = self.publish(cell, &mut window, true);
-        drop(window);
+        let (moved, mended) = self.settle_owned_quietly(cell);
         self.after_publish(moved);
         if let Some(surplus) = mended {
             self.mistake_released_too_much(cell, surplus);
         }
     }
 
-    /// Slow path of the shared form. Others change `held` meanwhile, so it settles until the window holds what it finds.
+    /// The same without what may follow: how the sum moved, and the surplus of a mistake that was mended.
+    fn settle_owned_quietly(&self, cell: &Cell) -> (isize, Option<usize>) {
+        let mut window = cell.window.lock();
+        let mended = self.fold(cell, &mut window);
+        (self.publish(cell, &mut window, true), mended)
+    }
+
+    /// Slow path of the shared form.
     pub(crate) fn settle_shared(&self, cell: &Cell) {
+        let moved = self.settle_shared_quietly(cell);
+        self.after_publish(moved);
+    }
+
+    /// Others change `held` meanwhile, so it settles until the window holds what it finds.
+    fn settle_shared_quietly(&self, cell: &Cell) -> isize {
         let mut window = cell.window.lock();
         let mut moved = self.publish(cell, &mut window, true);
         loop {
@@ -75,8 +85,7 @@ impl Core {
             }
             moved = moved.wrapping_add(self.publish(cell, &mut window, true));
         }
-        drop(window);
-        self.after_publish(moved);
+        moved
     }
 
     /// Publishes what a cell holds back without waiting for its window to fill, as its owner.
@@ -89,11 +98,8 @@ impl Core {
 
     /// The owner goes: publish, and hold nothing back from here on.
     pub(crate) fn orphan(&self, cell: &Cell) {
-        let mut window = cell.window.lock();
-        let mended = self.fold(cell, &mut window);
-        window.orphaned = true;
-        let moved = self.publish(cell, &mut window, true);
-        drop(window);
+        cell.window.lock().orphaned = true;
+        let (moved, mended) = self.settle_owned_quietly(cell);
         self.after_publish(moved);
         if let Some(surplus) = mended {
             // On drop a mistake is told and never asserted.
@@ -103,7 +109,7 @@ impl Core {
 
     /// Takes the returned bytes off `held`; owner only. Some(surplus) if that took it below zero: then it is 0 now.
     fn fold(&self, cell: &Cell, window: &mut Window) -> Option<usize> {
-        let returned = cell.returned.load(Ordering::Relaxed);
+        let returned = own_load(&cell.returned);
         let held = own_load(&cell.hot.held);
         let total = (held as isize).wrapping_sub(returned as isize);
         if returned != 0 || total < 0 {
@@ -124,7 +130,7 @@ impl Core {
     fn publish(&self, cell: &Cell, window: &mut Window, deal: bool) -> isize {
         // Acquire: an owner's release must not be published before what it freed is seen to be free.
         let held = clamp(cell.hot.held.load(Ordering::Acquire));
-        let returned = cell.returned.load(Ordering::Relaxed);
+        let returned = own_load(&cell.returned);
         let moved = (held.wrapping_sub(window.base) as isize)
             .wrapping_sub(returned.wrapping_sub(window.returned_published) as isize);
         window.base = held;
@@ -202,27 +208,60 @@ impl Core {
 
     /// Releases bytes without the owner at hand. Published at once unless the window has room for it.
     pub(crate) fn give_back(&self, cell: &Cell, bytes: usize) {
-        if bytes == 0 {
-            return;
-        }
         if cell.form == Form::Shared {
             return cell.release_shared(bytes);
         }
+        let moved = self.give_back_quietly(cell, bytes);
+        self.after_publish(moved);
+    }
+
+    fn give_back_quietly(&self, cell: &Cell, bytes: usize) -> isize {
+        if bytes == 0 {
+            return 0;
+        }
         let mut window = cell.window.lock();
-        let returned = cell.returned.load(Ordering::Relaxed).wrapping_add(bytes);
+        let returned = own_load(&cell.returned).wrapping_add(bytes);
         // Release: to the exact reader, as in the owner's release.
         cell.returned.store(returned, Ordering::Release);
         window.returns = true;
         let behind = returned.wrapping_sub(window.returned_published);
-        let mut moved = 0;
-        if behind > window.returned_room {
-            window.returned_published = returned;
-            moved = (behind as isize).wrapping_neg();
-            self.ledger.publish(moved);
-            self.telemetry.published(&self.ledger);
+        if behind <= window.returned_room {
+            return 0;
         }
-        drop(window);
+        window.returned_published = returned;
+        let moved = (behind as isize).wrapping_neg();
+        self.ledger.publish(moved);
+        self.telemetry.published(&self.ledger);
+        moved
+    }
+
+    /// Bytes go from one cell to another; the caller owns `to`. Nobody's code runs between the two sides.
+    pub(crate) fn transfer(&self, from: &Cell, to: &Cell, bytes: usize) {
+        let transfer = self.registry.transfer();
+        let mut moved = match from.form {
+            Form::Owned => self.give_back_quietly(from, bytes),
+            Form::Shared => {
+                from.hot.held.fetch_sub(bytes, Ordering::Release);
+                self.settle_shared_quietly(from)
+            }
+        };
+        let mut mended = None;
+        match to.form {
+            Form::Owned => {
+                to.hot.held.store(own_load(&to.hot.held).wrapping_add(bytes), Ordering::Release);
+                let (up, surplus) = self.settle_owned_quietly(to);
+                (moved, mended) = (moved.wrapping_add(up), surplus);
+            }
+            Form::Shared => {
+                to.hot.held.fetch_add(bytes, Ordering::Release);
+                moved = moved.wrapping_add(self.settle_shared_quietly(to));
+            }
+        }
+        drop(transfer);
         self.after_publish(moved);
+        if let Some(surplus) = mended {
+            self.mistake_released_too_much(to, surplus);
+        }
     }
 
     /// A charge that left the window: settle, unless it took the counter beyond what it can hold.

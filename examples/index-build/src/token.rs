@@ -254,12 +254,10 @@ mod tests {
 
     #[test]
     fn lower_case_is_one_character_to_one_without_context() {
-        assert_eq!(tokens("\u{130}stanbul \u{39F}\u{3A3} \u{212A}elvin \u{23A}x"), [
-            "istanbul",
-            "\u{3BF}\u{3C3}",
-            "kelvin",
-            "\u{2C65}x"
-        ]);
+        assert_eq!(
+            tokens("\u{130}stanbul \u{39F}\u{3A3} \u{212A}elvin \u{23A}x"),
+            ["istanbul", "\u{3BF}\u{3C3}", "kelvin", "\u{2C65}x"]
+        );
     }
 
     #[test]

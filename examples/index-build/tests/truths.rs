@@ -3,7 +3,7 @@
 //! it spills all the time, on 1, 4 and 30 threads; every index is verified, digests included, and the digest of the
 //! index is the same whatever the budget, the threads and the accounting.
 //!
-//! `cargo test` takes eight corpora, one of each kind; `PLIMSOLL_TRUTHS=all` takes the rest too. Without the samples the
+//! `cargo test` takes nine corpora, one of each kind; `PLIMSOLL_TRUTHS=all` takes the rest too. Without the samples the
 //! tests say loudly that they skip.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 mod command;
@@ -133,6 +133,7 @@ always! {
     bytes_that_are_not_utf_8_are_indexed_as_the_truth_says: "prose/ontboezemingen_latin1.txt";
     twelve_languages_are_indexed_as_the_truth_says: "prose/tldr_multiscript.txt";
     json_lines_of_ten_fields_are_indexed_as_the_truth_says: "jsonl/access_10fields.jsonl";
+    json_lines_of_prose_are_indexed_as_the_truth_says: "jsonl/advisories_10fields.jsonl";
 }
 
 #[test]

@@ -97,7 +97,11 @@ impl BatchedMeter {
 }
 
 /// Begins a spill of `arena` that works with `account`.
-pub(super) fn begin<'a>(arena: &'a mut ArenaHandle, account: &'a mut BatchedAccount, why: Why) -> Option<BatchedSpill<'a>> {
+pub(super) fn begin<'a>(
+    arena: &'a mut ArenaHandle,
+    account: &'a mut BatchedAccount,
+    why: Why,
+) -> Option<BatchedSpill<'a>> {
     let BatchedAccount { charges, reporter } = account;
     let guard = match why {
         Why::Asked => arena.begin_spill(reporter),

@@ -221,16 +221,18 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
     #[inline]
     fn document_done(&mut self) -> Result<()> {
         // a batch has fewer than 2^32 bytes and a line's rest, and every document but its last takes one
-        self.documents = self.documents.checked_add(1).ok_or_else(|| {
-            Error::Failed("a batch has 2^32 documents: choose a smaller --batch-bytes".to_owned())
-        })?;
+        self.documents = self
+            .documents
+            .checked_add(1)
+            .ok_or_else(|| Error::Failed("a batch has 2^32 documents: choose a smaller --batch-bytes".to_owned()))?;
         Ok(())
     }
 
     /// Writes the segment, field by field in byte order of their names.
     fn segment(&mut self) -> Result<Done> {
         let (shared, number) = (self.shared, self.batch.number);
-        let mut fields: Vec<(String, Field<M>)> = std::mem::take(&mut self.names).into_iter().zip(self.fields.drain(..)).collect();
+        let mut fields: Vec<(String, Field<M>)> =
+            std::mem::take(&mut self.names).into_iter().zip(self.fields.drain(..)).collect();
         fields.sort_by(|a, b| a.0.cmp(&b.0));
         let mut into = IntoSegment::create(shared, number, &mut self.account)?;
         let (mut tokens, mut postings) = (0, 0);

@@ -77,14 +77,20 @@ impl Target {
                 let mut entries = fs::read_dir(index).map_err(Error::io("reading", index))?;
                 let replaces = entries.next().is_some();
                 if replaces && !force {
-                    return Err(Error::Usage(format!("--index {shown} is not empty: choose another folder or give --force")));
+                    return Err(Error::Usage(format!(
+                        "--index {shown} is not empty: choose another folder or give --force"
+                    )));
                 }
                 if replaces && let Err(error) = Manifest::read(index) {
                     let why = match error {
-                        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => "it has no manifest".into(),
+                        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                            "it has no manifest".into()
+                        }
                         error => error.to_string(),
                     };
-                    return Err(Error::Usage(format!("--index {shown} is not an index that --force could replace: {why}")));
+                    return Err(Error::Usage(format!(
+                        "--index {shown} is not an index that --force could replace: {why}"
+                    )));
                 }
                 (fs::canonicalize(index).map_err(Error::io("reading", index))?, replaces)
             }

@@ -93,7 +93,10 @@ impl Outcome {
     pub(super) fn fields(&self, number: u32, seen: Vec<Seen>, line: impl Fn(&Seen) -> Error) {
         let mut inner = self.lock();
         inner.seen.insert(number, seen);
-        while let Some(seen) = { let next = inner.next; inner.seen.remove(&next) } {
+        while let Some(seen) = {
+            let next = inner.next;
+            inner.seen.remove(&next)
+        } {
             let batch = inner.next;
             inner.next += 1;
             for field in seen {

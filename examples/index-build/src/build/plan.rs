@@ -67,7 +67,11 @@ pub(super) fn check(options: &BuildOptions) -> Result<()> {
             return Err(usage("--fields names no field"));
         }
         if fields.len() > json::MOST_FIELDS {
-            return Err(usage(format!("--fields names {} fields: an index has at most {}", fields.len(), json::MOST_FIELDS)));
+            return Err(usage(format!(
+                "--fields names {} fields: an index has at most {}",
+                fields.len(),
+                json::MOST_FIELDS
+            )));
         }
     }
     Ok(())
@@ -79,7 +83,9 @@ impl Plan {
         let mut fields = options.fields.clone();
         if let Some(fields) = &mut fields {
             if inputs.kind == Kind::Text {
-                return Err(usage("--fields is for JSON lines: the input is text, give --format jsonl or leave it out"));
+                return Err(usage(
+                    "--fields is for JSON lines: the input is text, give --format jsonl or leave it out",
+                ));
             }
             fields.sort();
             fields.dedup();
@@ -115,7 +121,9 @@ impl Plan {
             && floor > budget
         {
             let (floor, budget) = (Bytes(floor), Bytes(budget));
-            return Err(usage(format!("--floor {floor} is above --budget {budget}: give a budget of at least {floor}")));
+            return Err(usage(format!(
+                "--floor {floor} is above --budget {budget}: give a budget of at least {floor}"
+            )));
         }
         plan.check_minimum(known_fields)?;
         Ok(plan)

@@ -198,15 +198,12 @@ impl Parser {
 
     fn read(&mut self, text: &str, fields: &Fields) -> Result<(), Bad> {
         let mut json = serde_json::Deserializer::from_str(text);
-        (&mut json)
-            .deserialize_map(Object { parser: self, fields, text })
-            .and_then(|()| json.end())
-            .map_err(|error| {
-                // the line that serde_json counts is ours by another number
-                let said = error.to_string();
-                let why = said.split(" at line ").next().unwrap_or_default();
-                Bad::Line(format!("not a JSON object: {why}, column {}", error.column()))
-            })
+        (&mut json).deserialize_map(Object { parser: self, fields, text }).and_then(|()| json.end()).map_err(|error| {
+            // the line that serde_json counts is ours by another number
+            let said = error.to_string();
+            let why = said.split(" at line ").next().unwrap_or_default();
+            Bad::Line(format!("not a JSON object: {why}, column {}", error.column()))
+        })
     }
 
     /// The values of the line just parsed, by field number.
@@ -424,7 +421,9 @@ mod tests {
             parsed?;
             let values = self.parser.values(line);
             Ok(values
-                .map(|(number, value)| (self.fields.names()[number].clone(), String::from_utf8(value.to_vec()).unwrap()))
+                .map(|(number, value)| {
+                    (self.fields.names()[number].clone(), String::from_utf8(value.to_vec()).unwrap())
+                })
                 .collect())
         }
     }
@@ -436,11 +435,15 @@ mod tests {
     #[test]
     fn only_top_level_strings_are_fields() {
         let mut read = Read::new(None);
-        let line = br#" {"a":"x y","n":1,"b":null,"c":{"d":"no"},"e":["no",[{}]],"f":-1.5e3,"g":true,"h":"\u00e9\n\"q"} "#;
+        let line =
+            br#" {"a":"x y","n":1,"b":null,"c":{"d":"no"},"e":["no",[{}]],"f":-1.5e3,"g":true,"h":"\u00e9\n\"q"} "#;
         assert_eq!(read.line(line).unwrap(), pairs(&[("a", "x y"), ("h", "\u{e9}\n\"q")]));
         assert_eq!(read.fields.names(), ["a", "h"]);
         assert_eq!(read.line(b"{}\r").unwrap(), pairs(&[]));
-        assert_eq!(read.line(br#"{"h":"","a":"1","\u0061b":"k"}"#).unwrap(), pairs(&[("a", "1"), ("h", ""), ("ab", "k")]));
+        assert_eq!(
+            read.line(br#"{"h":"","a":"1","\u0061b":"k"}"#).unwrap(),
+            pairs(&[("a", "1"), ("h", ""), ("ab", "k")])
+        );
     }
 
     #[test]
@@ -454,7 +457,16 @@ mod tests {
     #[test]
     fn a_line_that_fails_leaves_nothing_behind() {
         let mut read = Read::new(None);
-        for line in [&b""[..], b"  ", b"{\"new\":\"x\"", b"{\"new\":\"x\"} {}", b"[\"new\"]", b"\"new\"", b"{\"new\":\"\\ud800\"}", b"{\"new\":\"\x01\"}"] {
+        for line in [
+            &b""[..],
+            b"  ",
+            b"{\"new\":\"x\"",
+            b"{\"new\":\"x\"} {}",
+            b"[\"new\"]",
+            b"\"new\"",
+            b"{\"new\":\"\\ud800\"}",
+            b"{\"new\":\"\x01\"}",
+        ] {
             assert!(matches!(read.line(line), Err(Bad::Line(_))), "{line:?}");
             assert!(read.fields.names().is_empty());
         }
@@ -466,7 +478,10 @@ mod tests {
     #[test]
     fn invalid_utf_8_is_decoded_lossily_before_it_is_parsed() {
         let mut read = Read::new(None);
-        assert_eq!(read.line(b"{\"a\":\"x\xFFy\",\"b\":\"\\n\xE2\x82\"}").unwrap(), pairs(&[("a", "x\u{FFFD}y"), ("b", "\n\u{FFFD}")]));
+        assert_eq!(
+            read.line(b"{\"a\":\"x\xFFy\",\"b\":\"\\n\xE2\x82\"}").unwrap(),
+            pairs(&[("a", "x\u{FFFD}y"), ("b", "\n\u{FFFD}")])
+        );
         assert_eq!(read.line(b"{\"a\":\"z\"}").unwrap(), pairs(&[("a", "z")]));
     }
 

@@ -88,10 +88,7 @@ pub fn merge<A: Account>(
 #[inline]
 fn compare(sources: &[Source<'_>], a: u32, b: u32) -> Ordering {
     let (left, right) = (&sources[a as usize], &sources[b as usize]);
-    left.key()
-        .cmp(&right.key())
-        .then_with(|| left.term().cmp(right.term()))
-        .then_with(|| a.cmp(&b))
+    left.key().cmp(&right.key()).then_with(|| left.term().cmp(right.term())).then_with(|| a.cmp(&b))
 }
 
 fn push(heap: &mut Vec<u32>, number: u32, sources: &[Source<'_>]) {

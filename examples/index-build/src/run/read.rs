@@ -5,8 +5,8 @@
 use crate::accounting::Account;
 use crate::error::{Error, Result};
 use crate::run::format::{
-    BLOCK_HEADER_BYTES, BYTE_ORDER, HEADER_BYTES, LEAST_BLOCK_BYTES, MAGIC, MOST_BLOCK_BYTES, SEAL_BYTES, VERSION, checksum,
-    corrupt,
+    BLOCK_HEADER_BYTES, BYTE_ORDER, HEADER_BYTES, LEAST_BLOCK_BYTES, MAGIC, MOST_BLOCK_BYTES, SEAL_BYTES, VERSION,
+    checksum, corrupt,
 };
 use std::fs::File;
 use std::io::Read;

@@ -3,9 +3,9 @@ use crate::accounting::Account;
 use crate::error::{Error, Result};
 use crate::run::merge::Target;
 use crate::run::read::RunReader;
+use crate::writer::Writer;
 use crate::writer::order::{Order, span};
 use crate::writer::vocabulary::{ALONE, key};
-use crate::writer::Writer;
 
 /// Where a merge takes terms from. Its key is the current term's first 8 bytes.
 #[derive(Debug)]

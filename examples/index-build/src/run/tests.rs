@@ -135,7 +135,8 @@ proptest! {
 fn numbers(documents: u32, spill_every: u32) -> Input {
     (0..documents)
         .map(|number| {
-            let terms = vec!["same".to_owned(), format!("{:x}", number.wrapping_mul(0x9E37_79B9)), format!("n{}", number % 10)];
+            let terms =
+                vec!["same".to_owned(), format!("{:x}", number.wrapping_mul(0x9E37_79B9)), format!("n{}", number % 10)];
             (terms, number % spill_every == spill_every - 1)
         })
         .collect()

@@ -39,11 +39,7 @@ impl RunWriter {
     /// [`RunWriter::abandon`].
     pub fn create(path: &Path, block_bytes: usize, account: &mut impl Account) -> Result<RunWriter> {
         let block_bytes = block_bytes.clamp(LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(path)
-            .map_err(Error::io("creating", path))?;
+        let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(Error::io("creating", path))?;
         account.charge(block_bytes + BLOCK_HEADER_BYTES);
         let mut writer = RunWriter {
             path: path.to_owned(),

@@ -252,9 +252,14 @@ mod tests {
         let (mut writer, mut told) = (Writer::new(1 << 20), Told::default());
         let mut grown = 0;
         for number in 0..1_000_000u32 {
-            grown += usize::from(writer.add(&mut told, format!("{}", number % 5000).as_bytes(), number / 10, number % 10));
+            grown +=
+                usize::from(writer.add(&mut told, format!("{}", number % 5000).as_bytes(), number / 10, number % 10));
         }
         let blocks = writer.held_bytes() >> 20;
-        assert!(grown <= blocks + 20 && told.arena.len() <= 2 * grown, "{grown} growths, {blocks} MiB, {:?}", told.arena);
+        assert!(
+            grown <= blocks + 20 && told.arena.len() <= 2 * grown,
+            "{grown} growths, {blocks} MiB, {:?}",
+            told.arena
+        );
     }
 }

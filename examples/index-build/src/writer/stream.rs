@@ -74,7 +74,11 @@ pub struct Decoder {
 impl Decoder {
     /// Hands every occurrence that ends in `bytes` to `each`. `Fault` is what the bytes did wrong, `E` what `each` said.
     #[inline]
-    pub fn feed<E: From<Fault>>(&mut self, bytes: &[u8], mut each: impl FnMut(u32, u32) -> Result<(), E>) -> Result<(), E> {
+    pub fn feed<E: From<Fault>>(
+        &mut self,
+        bytes: &[u8],
+        mut each: impl FnMut(u32, u32) -> Result<(), E>,
+    ) -> Result<(), E> {
         for &byte in bytes {
             if byte < 0x80 && self.shift == 0 {
                 self.number(u64::from(byte), &mut each)?;
@@ -96,7 +100,11 @@ impl Decoder {
     }
 
     #[inline(always)]
-    fn number<E: From<Fault>>(&mut self, value: u64, each: &mut impl FnMut(u32, u32) -> Result<(), E>) -> Result<(), E> {
+    fn number<E: From<Fault>>(
+        &mut self,
+        value: u64,
+        each: &mut impl FnMut(u32, u32) -> Result<(), E>,
+    ) -> Result<(), E> {
         if self.position_next {
             self.position = u32::try_from(value).map_err(|_| Fault::Order)?;
             self.position_next = false;

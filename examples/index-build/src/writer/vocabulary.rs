@@ -56,7 +56,8 @@ pub fn key(term: &[u8]) -> u64 {
     }
     let length = term.len() as u32;
     if let (Some(first), Some(last)) = (term.first_chunk::<4>(), term.last_chunk::<4>()) {
-        return u64::from(u32::from_be_bytes(*first)) << 32 | u64::from(u32::from_be_bytes(*last)) << (8 * (8 - length));
+        return u64::from(u32::from_be_bytes(*first)) << 32
+            | u64::from(u32::from_be_bytes(*last)) << (8 * (8 - length));
     }
     match *term {
         [a] => u64::from(a) << 56,
@@ -140,7 +141,9 @@ impl Vocabulary {
     /// Capacities of the table, the records and the bytes.
     #[inline]
     pub fn bytes(&self) -> usize {
-        self.table.allocation_size() + (self.records.len() << self.record_shift) * size_of::<Record>() + self.byte_block_bytes
+        self.table.allocation_size()
+            + (self.records.len() << self.record_shift) * size_of::<Record>()
+            + self.byte_block_bytes
     }
 
     /// What the terms need of that: records and bytes.
