@@ -155,7 +155,7 @@ fn an_index_is_inspected() {
     );
     assert_eq!(inspected["bytes"]["total"], report["index_bytes"]);
     let said = run(["inspect", "--index", &index]);
-    assert!(said.stdout.contains("  segments           1, batches of 16.0 MiB\n"), "{}", said.stdout);
+    assert!(said.stdout.contains("  segments         1, batches of 16.0 MiB\n"), "{}", said.stdout);
     assert!(
         said.stdout.contains("\n  text          3        7          6                       3\n"),
         "{}",
@@ -287,6 +287,27 @@ fn a_small_budget_forces_spills_and_changes_nothing_else() {
     assert_eq!(names(dir.path()), ["in.log", "index"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn spills_to_a_file_system_in_memory_are_warned_of_charged_or_refused() {
+    let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { return };
+    let dir = folder(&[("in.log", &log_lines(10_000))]);
+    let spill = memory.path().to_str().unwrap();
+    let spilling = |options: &[&str]| {
+        let given = ["--json", "--force", "--spill-dir", spill, "--writer-cap", "64KiB"];
+        build(&dir, "in.log", &[&given[..], options].concat())
+    };
+    let said = spilling(&[]);
+    let bytes = said.json()["spill_ram_bytes"].as_u64().unwrap();
+    assert!(bytes > 0);
+    assert!(said.stderr.starts_with("index-build: warning: ") && said.stderr.contains("--spill-dir"), "{said:?}");
+    assert_eq!(spilling(&["--quiet"]).stderr, "");
+    let said = spilling(&["--spill-on-ram", "charge"]);
+    assert_eq!((said.stderr.as_str(), said.json()["held_at_end_bytes"].as_u64()), ("", Some(0)));
+    assert!(spilling(&["--spill-on-ram", "refuse"]).failure(2).contains("--spill-dir"));
+    assert_eq!(names(memory.path()), [""; 0]);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_a_build_with_its_code_and_nothing_stays() {
@@ -313,6 +334,26 @@ fn a_signal_ends_a_build_with_its_code_and_nothing_stays() {
         assert!(output.stdout.is_empty());
         assert_eq!(names(dir.path()), ["in.log"]);
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_a_comparison_and_the_build_in_it() {
+    use std::process::Stdio;
+    let dir = folder(&[("in.log", &log_lines(1_000_000)), ("scratch/keep", b"")]);
+    let (input, scratch) = (at(&dir, "in.log"), at(&dir, "scratch"));
+    let mut command = command::start(["compare", "--input", &input, "--dir", &scratch, "--threads", "1", "--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // the build in it has begun when its temporary folder is there
+    let begun = |entry: fs::DirEntry| fs::read_dir(entry.path()).is_ok_and(|mut folder| folder.next().is_some());
+    while !fs::read_dir(dir.path().join("scratch")).unwrap().flatten().any(begun) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "index-build: terminated, temporary files removed\n");
+    assert_eq!(names(&dir.path().join("scratch")), ["keep"]);
 }
 
 #[test]
