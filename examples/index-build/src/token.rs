@@ -108,8 +108,7 @@ impl Tokenizer {
         if text[start..at].iter().any(u8::is_ascii_uppercase) {
             changed = true;
         }
-        loop {
-            let Some(&byte) = text.get(at) else { break };
+        while let Some(&byte) = text.get(at) {
             if byte < 0x80 {
                 let class = CLASS[usize::from(byte)];
                 if class == SEPARATOR {

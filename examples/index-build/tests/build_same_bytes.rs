@@ -1,4 +1,5 @@
 //! The bytes of an index depend on input, format, fields and batch size alone.
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it has to be")]
 mod common;
 
 use common::{fresh, json_log, log, options, run, write};

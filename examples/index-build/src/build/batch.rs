@@ -18,6 +18,8 @@ use std::sync::atomic::Ordering;
 
 /// Handles of segment files that are kept open until they are synced; further files are opened again for that.
 const MOST_OPEN_FILES: usize = 192;
+/// What a reporter with an arena takes on the heap, about.
+const REPORTER_BYTES: usize = 640;
 /// The name of a text's only field.
 pub(super) const TEXT_FIELD: &str = "text";
 
@@ -132,6 +134,8 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
     /// A field that was seen for the first time.
     fn field(&mut self, name: &str, file: usize, offset: u64) {
         let number = self.fields.len();
+        // its place in lists that double, its name in some of them, its reporter and arena; until the batch ends
+        self.account.charge(2 * size_of::<Field<M>>() + 4 * (size_of::<String>() + name.len()) + REPORTER_BYTES);
         self.fields.push(Field::new(self.shared, &self.batch, number, name));
         self.names.push(name.to_owned());
         self.seen.push(Seen { name: name.to_owned(), file, offset });

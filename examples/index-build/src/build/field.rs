@@ -153,12 +153,16 @@ pub(super) struct IntoSegment<'a, A: Account> {
     charged: usize,
     /// terms since the charge was settled
     terms: u32,
+    /// length of the last term, if it was long
+    long: usize,
 }
 
 /// Terms after which the segment's own account of its memory is looked at again.
 const SETTLE_TERMS: u32 = 256;
 /// A term of more bytes is looked at at once.
 const LONG_TERM: usize = 1 << 10;
+/// Copies of a long term that the segment's writer may make: the term before, the open block, its compressed form.
+const LONG_COPIES: usize = 4;
 
 impl<'a, A: Account> IntoSegment<'a, A> {
     /// Creates the segment's files. `expected` bytes are charged before that.
@@ -174,7 +178,8 @@ impl<'a, A: Account> IntoSegment<'a, A> {
             }
         };
         shared.counts.segment_bytes.store(segment.allocated_bytes(), Ordering::Relaxed);
-        let mut into = IntoSegment { segment, decoder: Decoder::default(), account, charged: expected, terms: 0 };
+        let mut into =
+            IntoSegment { segment, decoder: Decoder::default(), account, charged: expected, terms: 0, long: 0 };
         into.settle();
         Ok(into)
     }
@@ -190,10 +195,25 @@ impl<'a, A: Account> IntoSegment<'a, A> {
         self.terms = 0;
     }
 
+    /// Begins a term that is long, or follows one: the term is copied, and its block is compressed when the next one begins.
+    /// What that may take is charged before, and settled after.
+    #[cold]
+    fn begin_long(&mut self, term: &[u8]) -> Result<()> {
+        let most = LONG_COPIES * term.len().max(self.long);
+        self.long = if term.len() > LONG_TERM { term.len() } else { 0 };
+        self.account.charge(most);
+        let begun = self.segment.begin_term(term);
+        self.settle();
+        self.account.release(most);
+        begun
+    }
+
     /// Finishes the segment's files and frees its writer.
     pub(super) fn finish(self, documents: u32) -> Result<Vec<crate::segment::SegmentFile>> {
+        let most = LONG_COPIES * self.long;
+        self.account.charge(most);
         let files = self.segment.finish(documents);
-        self.account.release(self.charged);
+        self.account.release(self.charged + most);
         files
     }
 }
@@ -202,11 +222,10 @@ impl<A: Account, B: Account> Target<B> for IntoSegment<'_, A> {
     #[inline]
     fn begin_term(&mut self, term: &[u8], account: &mut B) -> Result<()> {
         account.term_begins();
-        self.segment.begin_term(term)?;
-        if term.len() > LONG_TERM {
-            self.settle();
+        if term.len() > LONG_TERM || self.long > 0 {
+            return self.begin_long(term);
         }
-        Ok(())
+        self.segment.begin_term(term)
     }
 
     #[inline]

@@ -46,11 +46,7 @@ use std::time::Instant;
 /// first line, in input order, that cannot be indexed; [`Error::Interrupted`] when `watch` is told of a signal; otherwise
 /// the first thing that failed. Nothing temporary stays, and an index that was there before is as it was.
 pub fn build(options: &BuildOptions, watch: &Watch) -> Result<BuildReport> {
-    plan::check(options)?;
-    let mut target = Target::check(&options.index, options.force)?;
-    let inputs = input::list(&options.inputs, options.format)?;
-    watch.total_bytes.store(inputs.bytes, Ordering::Relaxed);
-    let plan = Plan::new(options, inputs)?;
+    let (plan, mut target) = prepare(options, watch)?;
     match options.accounting {
         Accounting::Off => run(options, &plan, &mut target, watch, Off, None),
         Accounting::PerTerm => {
@@ -63,6 +59,24 @@ pub fn build(options: &BuildOptions, watch: &Watch) -> Result<BuildReport> {
             run(options, &plan, &mut target, watch, Batched::new(limiter.clone()), Some(limiter))
         }
     }
+}
+
+/// Builds an index with an accounting of the caller's own: what it holds is said to `mode`, and `options.accounting` is
+/// not looked at. Keys of the report that tell of a limiter stay empty.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_with<M: Mode>(options: &BuildOptions, watch: &Watch, mode: M) -> Result<BuildReport> {
+    let (plan, mut target) = prepare(options, watch)?;
+    run(options, &plan, &mut target, watch, mode, None)
+}
+
+fn prepare(options: &BuildOptions, watch: &Watch) -> Result<(Plan, Target)> {
+    plan::check(options)?;
+    let target = Target::check(&options.index, options.force)?;
+    let inputs = input::list(&options.inputs, options.format)?;
+    watch.total_bytes.store(inputs.bytes, Ordering::Relaxed);
+    Ok((Plan::new(options, inputs)?, target))
 }
 
 fn run<M: Mode>(

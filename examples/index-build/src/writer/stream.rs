@@ -112,7 +112,8 @@ impl Decoder {
             return each(self.document, self.position);
         }
         let step = u32::try_from(value >> 1).map_err(|_| Fault::Order)?;
-        if step == 0 && (self.started || value & 1 == 0) || !self.started && value & 1 == 0 {
+        // a span begins with a document; after that every step leads on
+        if !self.started && value & 1 == 0 || self.started && step == 0 {
             return Err(Fault::Order.into());
         }
         if value & 1 == 1 {

@@ -1,0 +1,264 @@
+//! B08: what a build says it holds is at least 95 % of what its allocator has live, at every change of either.
+//!
+//! The accounting of this test is plimsoll's with a look at the allocator at every call: before each allocation, after
+//! each release, at every block, before, during and after each spill, and through the merge. So the samples are taken on
+//! the thread that allocates, at the moments that matter, and not by a clock.
+#![expect(unsafe_code, reason = "an allocator that counts")]
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it has to be")]
+mod common;
+
+use common::{options, write};
+use index_build::accounting::{Account, Batched, Meter, Mode, Spilling, Why};
+use index_build::build::{Watch, build_with};
+use index_build::options::BuildOptions;
+use plimsoll::GlobalMemoryLimiter;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is the system allocator's own, with the same arguments; only sizes are counted besides.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LIVE.fetch_add(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        LIVE.fetch_add(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        LIVE.fetch_add(size, Ordering::Relaxed);
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Compares what is held with what is live.
+#[derive(Debug)]
+struct Look {
+    limiter: GlobalMemoryLimiter,
+    at_start: usize,
+    samples: AtomicUsize,
+    /// of the samples with at least 1 MiB: the smallest share, in thousandths
+    least: AtomicUsize,
+    most_live: AtomicUsize,
+    spills: AtomicUsize,
+}
+
+impl Look {
+    fn sample(&self) {
+        let live = LIVE.load(Ordering::Relaxed).saturating_sub(self.at_start);
+        if live < 1 << 20 {
+            return;
+        }
+        let held = self.limiter.held_bytes();
+        self.samples.fetch_add(1, Ordering::Relaxed);
+        self.most_live.fetch_max(live, Ordering::Relaxed);
+        let share = held * 1000 / live;
+        if self.least.fetch_min(share, Ordering::Relaxed) > share && share < 950 {
+            let trace = std::backtrace::Backtrace::force_capture();
+            panic!("{held} bytes held, {live} live\n{}\n{trace}", self.limiter.snapshot());
+        }
+    }
+}
+
+/// A spill under way.
+struct Sampled<T> {
+    inner: T,
+    look: Arc<Look>,
+    terms: u32,
+}
+
+impl<A: Account> Account for Sampled<A> {
+    fn charge(&mut self, bytes: usize) {
+        self.look.sample();
+        self.inner.charge(bytes);
+        self.look.sample();
+    }
+    fn release(&mut self, bytes: usize) {
+        self.look.sample();
+        self.inner.release(bytes);
+        self.look.sample();
+    }
+    fn term_begins(&mut self) {
+        self.inner.term_begins();
+        self.terms += 1;
+        if self.terms.is_multiple_of(64) {
+            self.look.sample();
+        }
+    }
+    fn term_ends(&mut self) {
+        self.inner.term_ends();
+    }
+}
+
+impl<S: Spilling> Spilling for Sampled<S> {
+    fn finish(self) {
+        self.look.sample();
+        self.inner.finish();
+        self.look.sample();
+        self.look.spills.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The account is the meter's own, so it is lent out for each call.
+struct SampledMeter<M: Meter> {
+    meter: M,
+    look: Arc<Look>,
+}
+
+impl<M: Meter> Account for SampledMeter<M> {
+    fn charge(&mut self, bytes: usize) {
+        self.look.sample();
+        self.meter.account().charge(bytes);
+        self.look.sample();
+    }
+    fn release(&mut self, bytes: usize) {
+        self.look.sample();
+        self.meter.account().release(bytes);
+        self.look.sample();
+    }
+    fn term_begins(&mut self) {
+        self.meter.account().term_begins();
+    }
+    fn term_ends(&mut self) {
+        self.meter.account().term_ends();
+    }
+}
+
+impl<M: Meter> Meter for SampledMeter<M> {
+    type Account = SampledMeter<M>;
+    type Spilling<'a>
+        = Sampled<M::Spilling<'a>>
+    where
+        Self: 'a;
+
+    fn account(&mut self) -> &mut SampledMeter<M> {
+        self
+    }
+    fn set_arena(&mut self, bytes: usize) {
+        self.look.sample();
+        self.meter.set_arena(bytes);
+        self.look.sample();
+    }
+    fn new_term(&mut self) {}
+    fn spill_requested(&self) -> bool {
+        self.meter.spill_requested()
+    }
+    fn begin_spill(&mut self, why: Why) -> Option<Self::Spilling<'_>> {
+        self.look.sample();
+        Some(Sampled { inner: self.meter.begin_spill(why)?, look: Arc::clone(&self.look), terms: 0 })
+    }
+}
+
+struct SampledMode {
+    inner: Batched,
+    look: Arc<Look>,
+}
+
+impl Mode for SampledMode {
+    type Account = SampledMeter<<Batched as Mode>::Meter>;
+    type Meter = SampledMeter<<Batched as Mode>::Meter>;
+
+    fn account(&self, name: &str) -> Self::Account {
+        self.meter(name)
+    }
+    fn meter(&self, name: &str) -> Self::Meter {
+        SampledMeter { meter: self.inner.meter(name), look: Arc::clone(&self.look) }
+    }
+    fn held_bytes(&self) -> usize {
+        self.inner.held_bytes()
+    }
+}
+
+/// Builds under the sampling account and says what was seen.
+fn sampled(options: &BuildOptions) -> Arc<Look> {
+    let mut builder = GlobalMemoryLimiter::builder().block_bytes(options.block_bytes);
+    if let Some(budget) = options.budget_bytes {
+        builder = builder.budget_bytes(budget).floor_bytes(options.floor_bytes.unwrap_or(budget / 16));
+    }
+    let limiter = builder.build().unwrap();
+    let look = Arc::new(Look {
+        limiter: limiter.clone(),
+        at_start: LIVE.load(Ordering::Relaxed),
+        samples: AtomicUsize::new(0),
+        least: AtomicUsize::new(usize::MAX),
+        most_live: AtomicUsize::new(0),
+        spills: AtomicUsize::new(0),
+    });
+    let mode = SampledMode { inner: Batched::new(limiter.clone()), look: Arc::clone(&look) };
+    build_with(options, &Watch::default(), mode).unwrap();
+    assert_eq!((limiter.held_bytes(), limiter.published_bytes()), (0, 0));
+    assert_eq!(limiter.stats().accounting_errors, 0);
+    look
+}
+
+/// 200,000 documents of 30 terms each, most of them frequent, some new each time.
+fn text(documents: u32) -> Vec<u8> {
+    let mut text = String::new();
+    for document in 0..documents {
+        for word in 0..28u32 {
+            text += &format!("w{} ", document.wrapping_mul(word * word + 7) % 5000);
+        }
+        text += &format!("{:08x} id{document}\n", document.wrapping_mul(0x9E37_79B9));
+    }
+    text.into_bytes()
+}
+
+/// One test, so that nothing else allocates meanwhile.
+#[test]
+fn what_is_held_is_at_least_95_percent_of_what_is_live_at_every_sample() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = write(folder.path(), "a.log", &text(200_000));
+    let large = BuildOptions {
+        threads: 1,
+        block_bytes: 32 << 10,
+        batch_bytes: 64 << 20,
+        ..options(folder.path(), std::slice::from_ref(&input))
+    };
+    let look = sampled(&large);
+    assert!(
+        look.samples.load(Ordering::Relaxed) > 1000 && look.most_live.load(Ordering::Relaxed) > 30 << 20,
+        "{look:?}"
+    );
+    // B08 as it was told, and a budget that makes many runs
+    for budget in [32 << 20, 4 << 20] {
+        let index = common::fresh(folder.path());
+        let forced = BuildOptions { index, budget_bytes: Some(budget), floor_bytes: Some(1 << 20), ..large.clone() };
+        let look = sampled(&forced);
+        assert!(look.spills.load(Ordering::Relaxed) > 0, "{look:?}");
+    }
+    drop(std::fs::remove_file(&input));
+
+    // long lines and terms: buffers that grow for one of them
+    let long =
+        [vec![b'x'; 3 << 20], b"\n".to_vec(), "Y \u{23A}".repeat(1 << 20).into_bytes(), b"\nz\n".to_vec()].concat();
+    let input = write(folder.path(), "b.log", &long);
+    sampled(&BuildOptions { index: common::fresh(folder.path()), inputs: vec![input], ..large.clone() });
+
+    // JSON lines with escapes, long ones and many fields
+    let mut json = String::new();
+    for line in 0..3000u32 {
+        let fields: Vec<String> =
+            (0..40).map(|field| format!("\"f{field}\":\"v{} \\n {}\"", line % 50, line * field)).collect();
+        json += &format!("{{{}}}\n", fields.join(","));
+    }
+    json += &format!("{{\"long\":\"{}\"}}\n", "ab\\t".repeat(1 << 20));
+    let input = write(folder.path(), "c.jsonl", json.as_bytes());
+    sampled(&BuildOptions { index: common::fresh(folder.path()), inputs: vec![input], ..large });
+}
