@@ -224,7 +224,10 @@ fn a_folder_with_anything_in_it_is_left_alone_without_force() {
     build(&dir, "in.txt", &["--json"]).json();
     let before = fs::read(dir.path().join("index/manifest.json")).unwrap();
     let said = build(&dir, "in.txt", &["--batch-bytes", "8"]);
-    assert!(said.failure(2).contains("--force"), "{said:?}");
+    assert_eq!(
+        said.failure(2),
+        format!("--index {} is not empty: choose another folder or give --force", at(&dir, "index"))
+    );
     assert_eq!(fs::read(dir.path().join("index/manifest.json")).unwrap(), before);
     let report = build(&dir, "in.txt", &["--batch-bytes", "8", "--force", "--json"]).json();
     assert_eq!(report["segments"], 3);
@@ -247,15 +250,31 @@ fn a_configuration_that_cannot_work_names_what_would() {
         ("both/a.txt", b"a\n"),
         ("both/b.jsonl", b"{}\n"),
     ]);
-    for (input, options, texts) in [
-        ("in.txt", &["--budget", "16KiB"][..], &["32"][..]),
-        ("in.txt", &["--budget", "1MiB", "--floor", "2MiB"], &["2"]),
-        ("in.txt", &["--accounting", "off", "--budget", "1MiB"], &["--budget"]),
-        ("both", &[], &["--format"]),
+    let mixed = format!(
+        "{} is JSON lines and {} is text: give --format text or --format jsonl for all of them",
+        at(&dir, "both/b.jsonl"),
+        at(&dir, "both/a.txt")
+    );
+    for (input, options, text) in [
+        (
+            "in.txt",
+            &["--budget", "16KiB"][..],
+            "--budget 16 KiB is below the minimum of 32 KiB: a block of 32 KiB for each of 1 fields of a batch; give a \
+             larger budget or smaller --block-bytes",
+        ),
+        (
+            "in.txt",
+            &["--budget", "1MiB", "--floor", "2MiB"],
+            "--floor 2 MiB is above --budget 1 MiB: give a budget of at least 2 MiB",
+        ),
+        (
+            "in.txt",
+            &["--accounting", "off", "--budget", "1MiB"],
+            "--budget needs accounting: choose --accounting batched, or leave the budget out",
+        ),
+        ("both", &[], &mixed),
     ] {
-        let said = build(&dir, input, options);
-        let text = said.failure(2);
-        assert!(texts.iter().all(|needed| text.contains(needed)), "{options:?}: {text}");
+        assert_eq!(build(&dir, input, options).failure(2), text);
         assert_eq!(names(dir.path()), ["both", "in.jsonl", "in.txt"]);
     }
     assert!(build(&dir, "nowhere", &[]).failure(1).contains(&at(&dir, "nowhere")));
