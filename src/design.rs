@@ -69,7 +69,8 @@
 //! # Deciding (decide.rs)
 //!
 //! Notifier: store the arena, or publish; fence; load `alert`, `published`, `line`. If there is pressure: `pending` + 1; who
-//! saw 0 decides. A spill that ends, and an arena that leaves, always come here: they may have been counted on.
+//! saw 0 decides. During a shortfall all that can be asked is asked, so only an arena that can be asked now is news, and the
+//! sum's return below the budget. A spill that ends, and an arena that leaves, always come here: they may have been counted on.
 //!
 //! Decider: (1) all words; (2) all arenas; (3) all cells; (4) overage = the largest of held over budget, system memory
 //! short, process over its limit, minus what is in flight; (5) victims by the selector; (6) compare-exchange each from the
