@@ -213,6 +213,10 @@ impl Telemetry {
         tracing::error!(target: "plimsoll", limiter = %self.name, selector, "selector panicked, the largest arenas go first");
     }
 
+    pub(crate) fn user_code_panicked(&self, what: &'static str) {
+        tracing::error!(target: "plimsoll", limiter = %self.name, "a {what} panicked");
+    }
+
     pub(crate) fn released_too_much(&self, writer: &str, surplus: usize) {
         self.mistake(surplus);
         tracing::warn!(

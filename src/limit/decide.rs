@@ -183,14 +183,14 @@ impl Decider {
     }
 }
 
-/// Lets go of `pending` if the decider leaves by a panic (of a subscriber or a waker), so that the next one can decide.
+/// Lets go of `pending` if the decider leaves by a panic (of a subscriber), so that the next one can decide. Forgotten
+/// when it leaves as it should: by then somebody else may be deciding, also if this thread is unwinding for a reason of
+/// its own.
 struct Release<'a>(&'a AtomicU64);
 
 impl Drop for Release<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.store(0, Ordering::Release);
-        }
+        self.0.store(0, Ordering::Release);
     }
 }
 
@@ -252,7 +252,11 @@ impl Core {
         if let Some(source) = self.signals.get()
             && let Some(_asking) = Asking::begin()
         {
-            let pressure = source.pressure();
+            let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| source.pressure()));
+            let Ok(pressure) = answer else {
+                // What it said last stands.
+                return self.telemetry.user_code_panicked("signal source");
+            };
             self.decider.system_short.store(pressure.system_short_bytes, Ordering::Relaxed);
             self.decider.process_over.store(pressure.process_over_bytes, Ordering::Relaxed);
         }
@@ -292,7 +296,15 @@ impl Core {
                 Err(now) => (asked, seen) = (now.wrapping_sub(seen), now),
             }
         }
-        drop(release);
+        std::mem::forget(release);
+    }
+
+    /// Wakes an owner. A panic of the waker is its owner's affair and not that of the writer whose change brought it about,
+    /// which may be in the middle of recording that change.
+    fn wake(&self, waker: Waker) {
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake())).is_err() {
+            self.telemetry.user_code_panicked("waker");
+        }
     }
 
     /// One look and what follows from it. True if it has to be repeated: something was tightened, and a notifier may have
@@ -323,14 +335,15 @@ impl Core {
             memory.shortfall = None;
         }
         let line = if short { budget } else { budget.saturating_add(plan.in_flight_bytes).saturating_add(asked.bytes) };
+        let lasts = memory.shortfall.is_some();
         // The memory goes back before anybody is woken: a waker may ask for the snapshot.
         *self.decider.memory.lock() = memory;
-        asked.wakers.into_iter().for_each(Waker::wake);
+        asked.wakers.into_iter().for_each(|waker| self.wake(waker));
 
         let tightened = {
             let was = self.decider.line.swap(line, Ordering::AcqRel);
-            let alerted = self.decider.alert.swap(short, Ordering::AcqRel);
-            line < was || (short && !alerted)
+            let alerted = self.decider.alert.swap(lasts, Ordering::AcqRel);
+            line < was || (lasts && !alerted)
         };
         fence(Ordering::SeqCst);
         if !short && self.ledger.published_bytes() > line {
@@ -467,8 +480,7 @@ impl Core {
 fn view(arena: &ArenaCell, word: Word, bytes: usize, now_ms: u64) -> ArenaView {
     let mut view = ArenaView::new(arena.id, bytes);
     view.in_flight = word.state() != State::Idle;
-    // No more than there still is: what the owner has freed already is down in the cells too.
-    view.in_flight_bytes = word.in_flight_bytes().min(bytes);
+    view.in_flight_bytes = word.covers_bytes(bytes);
     view.exempt = arena.exempt(now_ms);
     view.runs = arena.runs();
     view
