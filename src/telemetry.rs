@@ -24,7 +24,10 @@
 use crate::limit::{Decision, Ledger, Origin, Shortfall, Snapshot};
 use crate::units::Bytes;
 use metrics::{Counter, Gauge};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// Counts since a limiter was built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,6 +85,8 @@ pub(crate) enum SpillEnd {
 pub(crate) struct Telemetry {
     name: String,
     counts: Counts,
+    /// Publishes that the recorder was told of.
+    shown_publishes: AtomicU64,
     published_bytes: Gauge,
     lag_bound_bytes: Gauge,
     budget_bytes: Gauge,
@@ -104,6 +109,7 @@ impl Telemetry {
         Telemetry {
             name: name.to_owned(),
             counts: Counts::default(),
+            shown_publishes: AtomicU64::new(0),
             published_bytes: metrics::gauge!("plimsoll_limit_published_bytes", "limiter" => label()),
             lag_bound_bytes: metrics::gauge!("plimsoll_limit_lag_bound_bytes", "limiter" => label()),
             budget_bytes: metrics::gauge!("plimsoll_limit_budget_bytes", "limiter" => label()),
@@ -143,11 +149,24 @@ impl Telemetry {
         self.budget_bytes.set(bytes.map_or(f64::INFINITY, |bytes| bytes as f64));
     }
 
-    pub(crate) fn published(&self, ledger: &Ledger) {
-        self.counts.publishes.fetch_add(1, Relaxed);
-        self.publishes.increment(1);
-        self.published_bytes.set(ledger.published_bytes() as f64);
-        self.lag_bound_bytes.set(ledger.granted_bytes() as f64);
+    /// Under a cell's lock, so the recorder is not told here.
+    pub(crate) fn published(&self) {
+        // Release, to the load below: whoever shows this publish shows sums that have it.
+        self.counts.publishes.fetch_add(1, Release);
+    }
+
+    /// Under no lock: tells the recorder what was published since it was told last.
+    pub(crate) fn show_publishes(&self, ledger: &Ledger) {
+        let publishes = self.counts.publishes.load(Acquire);
+        if publishes == self.shown_publishes.load(Relaxed) {
+            return;
+        }
+        let shown = self.shown_publishes.fetch_max(publishes, Relaxed);
+        if publishes > shown {
+            self.publishes.increment(publishes - shown);
+            self.published_bytes.set(ledger.published_bytes() as f64);
+            self.lag_bound_bytes.set(ledger.granted_bytes() as f64);
+        }
     }
 
     pub(crate) fn notified(&self) {

@@ -163,10 +163,10 @@ impl Cell {
     /// Anybody, shared form: records `bytes` more.
     #[inline(always)]
     pub(crate) fn charge_shared(&self, bytes: usize) {
-        let (new, wrapped) = self.hot.held.fetch_add(bytes, Ordering::Relaxed).overflowing_add(bytes);
+        let new = self.hot.held.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
         rmw_fence();
-        if wrapped || new > self.hot.hi.load(Ordering::Relaxed) {
-            self.settle_shared();
+        if new > self.hot.hi.load(Ordering::Relaxed) || new < bytes {
+            self.charged_shared_outside(new, bytes);
         }
     }
 
@@ -232,6 +232,12 @@ impl Cell {
     #[inline(never)]
     fn settle_shared(&self) {
         self.core.settle_shared(self);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn charged_shared_outside(&self, new: usize, bytes: usize) {
+        self.core.charged_shared_outside(self, new, bytes);
     }
 
     #[cold]

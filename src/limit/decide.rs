@@ -221,8 +221,9 @@ impl Core {
         self.decide_under_pressure();
     }
 
-    /// A cell has published; `moved` is how the sum moved.
+    /// A cell has published; `moved` is how the sum moved. Under no lock: recorders are told here.
     pub(crate) fn after_publish(&self, moved: isize) {
+        self.telemetry.show_publishes(&self.ledger);
         // Downwards matters only while something waits for it: an episode's end.
         if moved > 0 || (moved < 0 && self.decider.alert.load(Ordering::Relaxed)) {
             self.decide_under_pressure();
