@@ -119,8 +119,8 @@ impl Core {
             if returned != 0 {
                 window.base = window.base.wrapping_sub(window.returned_published);
                 window.returned_published = 0;
-                let order = if mutant("fold_relaxed") { Ordering::Relaxed } else { Ordering::Release };
-                cell.returned.store(0, order);
+                // Relaxed: read under the lock alone.
+                cell.returned.store(0, Ordering::Relaxed);
             }
         }
         if total < 0 { Some(total.unsigned_abs()) } else { None }
@@ -219,9 +219,14 @@ impl Core {
         }
         let mut window = cell.window.lock();
         let returned = own_load(&cell.returned).wrapping_add(bytes);
-        // Release: to the exact reader, as in the owner's release.
-        cell.returned.store(returned, Ordering::Release);
-        window.returns = true;
+        if !window.returns {
+            window.returns = true;
+            cell.returns.store(true, Ordering::Relaxed);
+            // Whoever sees a later change of `held`, also a charge that is stored Relaxed, sees that it has to take the lock.
+            fence(Ordering::Release);
+        }
+        // Relaxed: read under the lock alone, which hands on what was freed.
+        cell.returned.store(returned, Ordering::Relaxed);
         let behind = returned.wrapping_sub(window.returned_published);
         if behind <= window.returned_room {
             return 0;
