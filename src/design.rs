@@ -18,7 +18,8 @@
 //!    own lock (free) and one add on a shared line; a block costs a fence and two loads of lines that are rarely written.
 //! 5. *Nobody is missed.* A notification that arrives during a decision makes the decider go round again.
 //! 6. *Covered once.* Bytes in flight are read from the arenas' words and from nowhere else.
-//! 7. *No user code under a lock.* Selectors, signal sources, wakers and subscribers are called with no lock held.
+//! 7. *No user code under a lock.* Selectors, signal sources, wakers, subscribers and recorders are called with no lock held; a
+//!    selector, source or waker that panics is told of and harms nobody else.
 //!
 //! # Imports
 //!

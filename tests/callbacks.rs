@@ -335,3 +335,30 @@ fn a_signal_source_that_panics_is_told_of_and_what_it_said_last_stands() {
     });
     assert_eq!(count(&events, Level::ERROR, "a signal source panicked"), 1, "{events:?}");
 }
+
+/// A story: a reporter that joined had the others' windows moved under a lock of the dealing; what they had held back took
+/// the sum over the budget, and the waker that was called from there registered a reporter of its own and waited for ever.
+#[test]
+fn a_decision_that_a_join_brings_about_may_register_reporters() {
+    struct Registers(GlobalMemoryLimiter);
+    impl Wake for Registers {
+        fn wake(self: Arc<Self>) {
+            let several: Vec<_> = (0..20).map(|_| self.0.reporter("registered by a waker")).collect();
+            drop(several);
+        }
+    }
+    within_ten_seconds(|| {
+        let limiter = GlobalMemoryLimiter::builder().budget_bytes(MIB).block_bytes(1_024).build().expect("valid");
+        let reporter = limiter.reporter("writer");
+        let mut arena = reporter.arena("postings");
+        arena.set_bytes(&reporter, MIB);
+        arena.set_waker(Some(Waker::from(Arc::new(Registers(limiter.clone())))));
+        reporter.charge(40 * 1_024);
+        assert!(!arena.spill_requested(), "held back");
+        let second = limiter.reporter("second");
+        assert!(arena.spill_requested() || !limiter.effective().process_barrier);
+        reporter.release(40 * 1_024);
+        drop((arena, reporter, second));
+        assert_eq!((limiter.held_bytes(), limiter.published_bytes(), limiter.live_reporters()), (0, 0, 0));
+    });
+}

@@ -331,8 +331,15 @@ impl Core {
     /// Publishes, on their owners' behalf, what cells hold back, and deals them new windows. Without the process-wide
     /// barrier it does nothing and answers false. The caller must not hold the lock of any cell.
     pub(crate) fn settle_others(&self, cells: &[Arc<Cell>]) -> bool {
+        let (moved, all) = self.settle_others_quietly(cells);
+        self.after_publish(moved);
+        all
+    }
+
+    /// The same without the decision that may follow: how the sum moved.
+    fn settle_others_quietly(&self, cells: &[Arc<Cell>]) -> (isize, bool) {
         if !self.barrier {
-            return false;
+            return (0, false);
         }
         let mut moved = 0isize;
         let all = cells.chunks(BATCH).all(|batch| {
@@ -340,14 +347,20 @@ impl Core {
             moved = moved.wrapping_add(fenced.unwrap_or(0));
             fenced.is_some()
         });
-        self.after_publish(moved);
-        all
+        (moved, all)
     }
 
     /// The same for every cell there is.
     pub(crate) fn settle_everybody(&self) -> bool {
+        let (moved, all) = self.settle_everybody_quietly();
+        self.after_publish(moved);
+        all
+    }
+
+    /// The same without the decision that may follow, for who holds a lock.
+    pub(crate) fn settle_everybody_quietly(&self) -> (isize, bool) {
         let cells: Vec<_> = self.registry.cells.walk(<[_]>::to_vec);
-        self.settle_others(&cells)
+        self.settle_others_quietly(&cells)
     }
 
     /// One barrier for all of `batch`: how the sum moved. None, and no window is moved, if the barrier failed.
