@@ -53,8 +53,8 @@ pub struct Stats {
     pub accounting_errors: u64,
     /// The bytes of those mistakes.
     pub accounting_error_bytes: u64,
-    /// The largest of published + lag bound at any publish: no true total was higher, but for the one change that each
-    /// owner was making.
+    /// The largest of published + lag bound at any publish upwards: what was held at those moments was not more. 0 until
+    /// somebody publishes; reporters that have joined since may hold back their room on top.
     pub peak_held_bytes: usize,
 }
 
