@@ -34,8 +34,8 @@
 //!
 //! # Settling (window.rs)
 //!
-//! Under the cell's lock: take the returned bytes off `held` (owner only); raise `granted` if the room grows; set the
-//! window; add the difference to `published`; lower `granted` if the room shrank. Then, without the lock, look whether
+//! Under the cell's lock: take the returned bytes off `held` (owner only); raise `granted` if the room grows, or keep the
+//! room; add the difference to `published`; set the window; lower `granted` if the room shrank. Then, without the lock, look whether
 //! that took the sum over the line.
 //!
 //! Bytes dropped without the owner: add to `returned` under the lock; publish at once unless the cell has room for it.
@@ -43,6 +43,13 @@
 //!
 //! The shared form changes `held` by locked operations. Between its load of `held` and its store of the new window another
 //! thread may pass the old one; so it fences, looks again, and settles until what it finds fits.
+//!
+//! # Dealing rooms (deal.rs)
+//!
+//! Rooms are dealt from the lag budget for a number of seats, a power of two. A joiner for whom there is no seat doubles
+//! the number, moves every window to the smaller room, and then takes its own. A window never grows by what cannot be
+//! granted, so the sum of the rooms stays within the lag budget under every interleaving; who finds nothing to be granted
+//! publishes every change until there is.
 //!
 //! # Moving somebody else's window (window.rs)
 //!
@@ -62,7 +69,8 @@
 //! # Deciding (decide.rs)
 //!
 //! Notifier: store the arena, or publish; fence; load `alert`, `published`, `line`. If there is pressure: `pending` + 1; who
-//! saw 0 decides. A spill that ends, and an arena that leaves, always come here: they may have been counted on.
+//! saw 0 decides. During a shortfall all that can be asked is asked, so only an arena that can be asked now is news, and the
+//! sum's return below the budget. A spill that ends, and an arena that leaves, always come here: they may have been counted on.
 //!
 //! Decider: (1) all words; (2) all arenas; (3) all cells; (4) overage = the largest of held over budget, system memory
 //! short, process over its limit, minus what is in flight; (5) victims by the selector; (6) compare-exchange each from the
@@ -90,10 +98,11 @@
 //! | `Cell::handles` | handles | Relaxed up, AcqRel down | the last one | `drop_against_exact_read` |
 //! | `Cell::{arenas, cap_bytes, slot}` | owner; registry under its lock | Relaxed | numbers only | none needed |
 //! | `Ledger::published` | holder of a cell's lock | AcqRel, after `held` | readers, Acquire | `who_crosses_the_line` |
-//! | `Ledger::{granted, peak}` | holder of a cell's lock | AcqRel; Relaxed | numbers only | asserted in every model |
+//! | `Ledger::{granted, peak}` | holder of a cell's lock | AcqRel; Relaxed | numbers only | `joiner_against_hoarder` |
 //! | `Registry::transfers_begun` | transfer | Relaxed, then a Release fence | the walk's Acquire reads | `transfer_against_exact_read` |
 //! | `Registry::transfers_done` | transfer | Release | the walk's first load, Acquire | `transfer_against_exact_read` |
 //! | `Registry::{live, next_id}` | registry | Relaxed | numbers only | none needed |
+//! | `Deal::seats` | holder of the deal lock | Relaxed | the cells' locks, taken after it | `joiner_against_*` |
 //! | `ArenaCell::word`, request | decider | AcqRel | owner's begin | `request_against_*` |
 //! | `ArenaCell::word`, begin, leave | owner | AcqRel | decider, Acquire | `request_against_*` |
 //! | `ArenaCell::word`, idle | owner | Release | decider, Acquire | `finish_against_pressure`, `begin_and_finish` |

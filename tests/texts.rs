@@ -59,6 +59,7 @@ fn effective_prints_a_line_for_each_setting_and_where_it_came_from() {
              writer cap   32 MiB (option)\n\
              block        32 KiB (default)\n\
              quantum      1 MiB a reporter (derived)\n\
+             lag budget   4 MiB in all (derived)\n\
              lag bound    1.9 MiB in all\n\
              counts       everything held\n\
              barrier      {barrier}\n\
@@ -75,6 +76,7 @@ fn effective_prints_a_line_for_each_setting_and_where_it_came_from() {
              writer cap   none (default)\n\
              block        32 KiB (default)\n\
              quantum      0, every change is published (option)\n\
+             lag budget   unlimited in all (default)\n\
              lag bound    0 B in all\n\
              counts       writers with an arena\n\
              barrier      {barrier}\n\

@@ -211,7 +211,7 @@ impl ArenaHandle {
                 core.telemetry.notified();
                 core.decide(NOTICE);
             } else {
-                core.notify();
+                core.notify(&self.arena);
             }
         }
     }
@@ -223,7 +223,7 @@ impl ArenaHandle {
                 self.arena.request(word, self.bytes);
             }
         }
-        self.handle.0.core.notify();
+        self.handle.0.core.notify(&self.arena);
     }
 
     /// A spill has freed all but `remaining` bytes: account, arena, word, in this order, then the limiter hears of it.

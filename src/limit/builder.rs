@@ -1,6 +1,7 @@
 //! How a limiter is made.
 
 use super::core::Core;
+use super::deal::Deal;
 use super::decide::{Decider, POLL};
 use super::ledger::Ledger;
 use super::limiter::GlobalMemoryLimiter;
@@ -9,7 +10,7 @@ use super::selector::SpillSelector;
 use super::settings::{Budget, Resolved, Settings, Wanted, resolve};
 use super::signal::SignalSource;
 use crate::error::ConfigError;
-use crate::sync::prepare_process_barrier;
+use crate::sync::{Mutex, prepare_process_barrier};
 use crate::telemetry::Telemetry;
 use once_cell::sync::OnceCell;
 use std::sync::Arc;
@@ -21,13 +22,14 @@ use std::time::Duration;
 pub struct LimiterBuilder {
     name: String,
     pub(crate) wanted: Wanted,
+    barrier: bool,
     pub(crate) selector: Option<Box<dyn SpillSelector>>,
     pub(crate) signals: Option<Box<dyn SignalSource>>,
 }
 
 impl LimiterBuilder {
     pub(crate) fn new() -> Self {
-        LimiterBuilder { name: "default".into(), wanted: Wanted::new(), selector: None, signals: None }
+        LimiterBuilder { name: "default".into(), wanted: Wanted::new(), barrier: true, selector: None, signals: None }
     }
 
     /// The limiter's name in metrics, events and snapshots. Default: `default`.
@@ -78,13 +80,27 @@ impl LimiterBuilder {
         self
     }
 
-    /// Fixes the size at which a reporter publishes, in bytes; 0 publishes every change. Default: 1 MiB, or less so that
-    /// all live reporters together hold back at most about 1/16 of the budget (below 4 KiB it is 0).
+    /// What all live reporters together may hold back, in bytes: the lag budget. Default: 1/16 of the budget. Each of them
+    /// gets an equal part of it as its quantum, at most 1 MiB; below 4 KiB it is 0, and every change is published. Parts
+    /// are dealt for a power of two of reporters, and dealt again when there are more than that.
+    pub fn lag_bytes(mut self, bytes: usize) -> Self {
+        self.wanted.lag_bytes = Some(bytes);
+        self
+    }
+
+    /// Fixes the size at which a reporter publishes, in bytes, instead of dealing the lag budget; 0 publishes every change.
     ///
     /// A fixed quantum makes the lagged sum late by up to `reporters x (quantum - 1)`: a budget below that cannot be
     /// enforced by it. [`lag_bound_bytes`](GlobalMemoryLimiter::lag_bound_bytes) says how much it is.
     pub fn quantum_bytes(mut self, bytes: usize) -> Self {
         self.wanted.quantum_bytes = Some(bytes);
+        self
+    }
+
+    /// Does without the system's process-wide barrier, as on systems that have none: windows are then moved by their owners
+    /// alone, and a reporter that comes late gets what the others have left of the lag budget.
+    pub fn without_process_barrier(mut self) -> Self {
+        self.barrier = false;
         self
     }
 
@@ -136,9 +152,11 @@ impl LimiterBuilder {
         let core = Core {
             ledger: Ledger::new(),
             registry: Registry::new(),
+            deal: Deal::new(),
+            moving: Mutex::new(()),
             decider: Decider::new(budget),
             telemetry: Telemetry::new(&self.name),
-            barrier: prepare_process_barrier(),
+            barrier: self.barrier && prepare_process_barrier(),
             selector: self.selector.map_or_else(OnceCell::new, OnceCell::with_value),
             signals: self.signals.map_or_else(OnceCell::new, OnceCell::with_value),
             settings,
@@ -165,6 +183,8 @@ impl Core {
     pub(crate) fn change(&self, edit: impl FnOnce(&mut Wanted)) -> Result<(), ConfigError> {
         let resolved = self.settings.change(edit)?;
         self.announce(&resolved);
+        // Windows that have become too large are in the way at once; those that may grow do so by themselves.
+        self.settle_everybody();
         self.decide(POLL);
         Ok(())
     }

@@ -154,7 +154,7 @@ impl Cell {
         }
         self.hot.held.store(new, Ordering::Relaxed);
         light_fence();
-        if new > self.hot.hi.load(Ordering::Relaxed) {
+        if new > self.hot.hi.load(Ordering::Relaxed) && !mutant("try_checks_before_only") {
             self.settle_owned();
         }
         true

@@ -2,13 +2,14 @@
 
 use super::arena_cell::ArenaCell;
 use super::cell::{Cell, Form, Handle};
+use super::deal::Deal;
 use super::decide::{Decider, NOTICE};
 use super::ledger::Ledger;
 use super::registry::Registry;
 use super::selector::{LargestFirst, SpillSelector};
 use super::settings::Settings;
 use super::signal::SignalSource;
-use crate::sync::{Ordering, mutant, own_load};
+use crate::sync::{Mutex, Ordering, mutant, own_load};
 use crate::telemetry::Telemetry;
 use once_cell::sync::OnceCell;
 use std::sync::Arc;
@@ -19,6 +20,9 @@ pub(crate) struct Core {
     pub(crate) settings: Settings,
     pub(crate) ledger: Ledger,
     pub(crate) registry: Registry,
+    pub(crate) deal: Deal,
+    /// Held by whoever moves several windows at once.
+    pub(crate) moving: Mutex<()>,
     pub(crate) decider: Decider,
     pub(crate) telemetry: Telemetry,
     /// Whether the process-wide barrier may be used; decided once.
@@ -47,17 +51,12 @@ impl Core {
         self.selector.get().map_or(&LargestFirst, |selector| &**selector)
     }
 
-    /// The room that a window may have: one byte less than the quantum, so that a difference of a whole quantum is
-    /// published.
-    pub(crate) fn deal_room(&self) -> usize {
-        self.settings.quantum_bytes(self.registry.live()).saturating_sub(1)
-    }
-
     /// Registers a writer.
     pub(crate) fn join(self: &Arc<Self>, name: &str, form: Form, cap_bytes: Option<usize>) -> Handle {
         let cap = cap_bytes.unwrap_or_else(|| self.settings.writer_cap_bytes());
         let cell = Arc::new(Cell::new(Arc::clone(self), self.registry.next_id(), name, form, cap));
-        self.registry.add_cell(Arc::clone(&cell));
+        let number = self.registry.add_cell(Arc::clone(&cell));
+        self.seat(number);
         // Its first window: nothing is published yet, and nothing has to be until the first quantum is full.
         self.flush(&cell);
         Handle(cell)
@@ -103,7 +102,8 @@ impl Core {
             cell.hot.held.fetch_sub(held, Ordering::Release);
         }
         self.orphan(cell);
-        self.registry.remove_cell(cell);
+        let live = self.registry.remove_cell(cell);
+        self.unseat(live);
         if left > 0 {
             self.telemetry.unbalanced(&cell.name, left);
         }

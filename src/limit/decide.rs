@@ -109,7 +109,7 @@ pub(crate) struct Decider {
     pending: CachePadded<AtomicU64>,
     /// A lagged sum above this is a reason to decide: budget plus what is in flight.
     line: CachePadded<AtomicUsize>,
-    /// A shortfall lasts: every notification is a reason to decide.
+    /// A shortfall lasts: an arena that can be asked is a reason to decide, and so is its end.
     alert: AtomicBool,
     /// What the source said last. Relaxed: numbers only, stored before `pending` is raised.
     system_short: AtomicUsize,
@@ -216,34 +216,59 @@ impl Drop for Asking {
 
 impl Core {
     /// An arena's block size changed, and its cell says so already.
-    pub(crate) fn notify(&self) {
+    pub(crate) fn notify(&self, arena: &ArenaCell) {
         self.telemetry.notified();
-        self.decide_under_pressure();
-    }
-
-    /// A cell has published; `moved` is how the sum moved.
-    pub(crate) fn after_publish(&self, moved: isize) {
-        // Downwards matters only while something waits for it: an episode's end.
-        if moved > 0 || (moved < 0 && self.decider.alert.load(Ordering::Relaxed)) {
-            self.decide_under_pressure();
-        }
-    }
-
-    fn decide_under_pressure(&self) {
-        // Against the fence after `line` and `alert` are stored: one of the two sides sees the other.
-        if !mutant("notify_without_fence") && !mutant("crosser_unordered") {
-            fence(Ordering::SeqCst);
-        }
+        self.fence_notifier();
         self.sample();
-        if self.under_pressure(self.decider.line.load(Ordering::Relaxed)) {
+        let news = if self.decider.alert.load(Ordering::Relaxed) {
+            // All that can be asked is asked: this arena is news if it can be asked now, or if the shortfall is over.
+            self.eligible(arena) || self.relieved()
+        } else {
+            self.above(self.decider.line.load(Ordering::Relaxed))
+        };
+        if news {
             self.combine(NOTICE);
         }
     }
 
-    fn under_pressure(&self, line: usize) -> bool {
-        self.decider.alert.load(Ordering::Relaxed)
-            || self.ledger.published_bytes() > line
-            || self.decider.pressure().deepest_bytes() > 0
+    /// A cell has published; `moved` is how the sum moved.
+    pub(crate) fn after_publish(&self, moved: isize) {
+        if moved == 0 {
+            return;
+        }
+        self.fence_notifier();
+        let alert = self.decider.alert.load(Ordering::Relaxed);
+        // Upwards it may cross the line; during a shortfall every arena tells of itself. Downwards it may end a shortfall.
+        if moved > 0 && !alert {
+            self.sample();
+            if self.above(self.decider.line.load(Ordering::Relaxed)) {
+                self.combine(NOTICE);
+            }
+        } else if moved < 0 && alert && self.relieved() {
+            self.combine(NOTICE);
+        }
+    }
+
+    /// Against the fence after `line` and `alert` are stored: one of the two sides sees the other.
+    fn fence_notifier(&self) {
+        // A mutant of something else goes without it too, where it would hide what that lacks.
+        if !["notify_without_fence", "crosser_unordered", "finish_relaxed"].into_iter().any(mutant) {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    fn above(&self, line: usize) -> bool {
+        self.ledger.published_bytes() > line || self.decider.pressure().deepest_bytes() > 0
+    }
+
+    /// Nothing is over, by the lagged sum.
+    fn relieved(&self) -> bool {
+        !self.above(self.settings.budget_bytes())
+    }
+
+    fn eligible(&self, arena: &ArenaCell) -> bool {
+        let view = view(arena, arena.word(), arena.bytes(), self.decider.now_ms());
+        view.is_eligible(self.settings.floor_bytes())
     }
 
     /// Asks the source, on the notifier's thread and not from within itself; the decider works with what was stored last,
@@ -277,7 +302,9 @@ impl Core {
         loop {
             // The line is back at the budget whenever nothing is in flight, so this misses no spill that has ended.
             let budget = self.settings.budget_bytes();
-            let quiet = self.decider.line.load(Ordering::Relaxed) == budget && !self.under_pressure(budget);
+            let quiet = self.decider.line.load(Ordering::Relaxed) == budget
+                && !self.decider.alert.load(Ordering::Relaxed)
+                && !self.above(budget);
             if asked >= POLL || !quiet {
                 while self.decide_once() {}
             }

@@ -54,9 +54,21 @@ impl Ledger {
         }
     }
 
-    /// Before a window grows.
-    pub(crate) fn grant(&self, bytes: usize) {
-        self.granted.fetch_add(bytes, Ordering::AcqRel);
+    /// Before a window grows: `bytes` more may be held back, unless all rooms together would pass `limit`.
+    pub(crate) fn try_grant(&self, bytes: usize, limit: usize) -> bool {
+        // From a read-modify-write and not a load, so that a model explores every order.
+        let mut granted = self.granted.fetch_add(0, Ordering::Relaxed);
+        loop {
+            match granted.checked_add(bytes) {
+                Some(more) if more <= limit => {
+                    match self.granted.compare_exchange_weak(granted, more, Ordering::AcqRel, Ordering::Relaxed) {
+                        Ok(_) => return true,
+                        Err(seen) => granted = seen,
+                    }
+                }
+                _ => return false,
+            }
+        }
     }
 
     /// After a window shrank.

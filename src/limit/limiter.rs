@@ -146,7 +146,7 @@ impl GlobalMemoryLimiter {
     /// Every setting in force and where it came from.
     pub fn effective(&self) -> Effective {
         let core = self.core();
-        core.settings.effective(core.registry.live(), core.ledger.granted_bytes(), core.barrier, core.selector().name())
+        core.settings.effective(core.deal.seats(), core.ledger.granted_bytes(), core.barrier, core.selector().name())
     }
 
     /// Sets one `metrics` gauge a writer (`plimsoll_writer_held_bytes`), with the recorder that is installed now. On
@@ -165,8 +165,7 @@ impl GlobalMemoryLimiter {
     /// sum is the exact one but for changes made since. Answers false, and does nothing, where the system has no such
     /// barrier.
     pub fn settle(&self) -> bool {
-        let cells: Vec<_> = self.core().registry.cells.walk(<[_]>::to_vec);
-        self.core().settle_others(&cells)
+        self.core().settle_everybody()
     }
 
     /// Changes the budget, in effect at once: below what is held, arenas are asked to spill.
@@ -210,7 +209,12 @@ impl GlobalMemoryLimiter {
     pub fn set_quantum_bytes(&self, bytes: Option<usize>) {
         let changed = self.change(|wanted| wanted.quantum_bytes = bytes);
         debug_assert_eq!(changed, Ok(()), "a quantum contradicts nothing");
-        self.settle();
+    }
+
+    /// Changes the lag budget; none makes it a share of the budget again. In effect as a changed quantum is.
+    pub fn set_lag_bytes(&self, bytes: Option<usize>) {
+        let changed = self.change(|wanted| wanted.lag_bytes = bytes);
+        debug_assert_eq!(changed, Ok(()), "a lag budget contradicts nothing");
     }
 
     fn change(&self, edit: impl FnOnce(&mut Wanted)) -> Result<(), ConfigError> {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `limiter`, `builder`, `global` | the handle, how it is made, the process's own |
 //! | `reporter`, `shared`, `account`, `reservation`, `replacement`, `arena`, `spill` | what a writer holds in its hands |
-//! | `cell`, `window` | one writer's words: the fast path, and the slow one |
+//! | `cell`, `window`, `deal` | one writer's words: the fast path, the slow one, how large a window is |
 //! | `ledger`, `registry`, `core`, `settings` | what all writers of a limiter share |
 //! | `arena_cell`, `decide`, `selector`, `signal` | who must spill, and when |
 //! | `snapshot` | what an operator sees |
@@ -17,6 +17,7 @@ mod arena_cell;
 mod builder;
 mod cell;
 mod core;
+mod deal;
 mod decide;
 mod global;
 mod ledger;

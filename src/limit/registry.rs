@@ -97,14 +97,17 @@ impl Registry {
         self.live.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn add_cell(&self, cell: Arc<Cell>) {
-        self.live.fetch_add(1, Ordering::Relaxed);
+    /// Answers the how-manieth alive it is.
+    pub(crate) fn add_cell(&self, cell: Arc<Cell>) -> usize {
+        let number = self.live.fetch_add(1, Ordering::Relaxed) + 1;
         self.cells.add(cell);
+        number
     }
 
-    pub(crate) fn remove_cell(&self, cell: &Cell) {
+    /// Answers how many are left.
+    pub(crate) fn remove_cell(&self, cell: &Cell) -> usize {
         self.cells.remove(cell);
-        self.live.fetch_sub(1, Ordering::Relaxed);
+        self.live.fetch_sub(1, Ordering::Relaxed) - 1
     }
 
     /// The exact sum of the cells that `counts` says yes to: each cell is exact at some instant during the walk and not

@@ -12,7 +12,7 @@ pub(crate) const QUANTUM_BYTES: usize = MIB;
 const LEAST_QUANTUM_BYTES: usize = 4 * KIB;
 /// So that the windows of a million reporters together do not pass what a counter can hold.
 const LARGEST_QUANTUM_BYTES: usize = usize::MAX >> 21;
-/// The lag of all reporters together, as a share of the budget.
+/// What all reporters together may hold back, unless it is given: this share of the budget.
 const LAG_SHARE: usize = 16;
 /// The default floor: at most this, at most the share of the budget below.
 const FLOOR_BYTES: usize = 64 * MIB;
@@ -66,6 +66,7 @@ pub(crate) struct Wanted {
     pub(crate) block_bytes: Option<usize>,
     pub(crate) writer_cap_bytes: Option<usize>,
     pub(crate) quantum_bytes: Option<usize>,
+    pub(crate) lag_bytes: Option<usize>,
     pub(crate) writers: usize,
     pub(crate) writer_share: bool,
     pub(crate) backoff: Duration,
@@ -79,6 +80,7 @@ impl Wanted {
             block_bytes: None,
             writer_cap_bytes: None,
             quantum_bytes: None,
+            lag_bytes: None,
             writers: 0,
             writer_share: false,
             backoff: BACKOFF,
@@ -93,6 +95,7 @@ pub(crate) struct Settings {
     floor: AtomicUsize,
     writer_cap: AtomicUsize,
     quantum: AtomicUsize,
+    lag: AtomicUsize,
     block: AtomicUsize,
     backoff_ms: AtomicU64,
     writer_share: AtomicBool,
@@ -197,6 +200,7 @@ impl Settings {
             floor: AtomicUsize::new(0),
             writer_cap: AtomicUsize::new(0),
             quantum: AtomicUsize::new(0),
+            lag: AtomicUsize::new(0),
             block: AtomicUsize::new(0),
             backoff_ms: AtomicU64::new(0),
             writer_share: AtomicBool::new(false),
@@ -230,6 +234,7 @@ impl Settings {
         self.block.store(resolved.block, Ordering::Relaxed);
         self.quantum
             .store(wanted.quantum_bytes.map_or(NONE, |quantum| quantum.min(LARGEST_QUANTUM_BYTES)), Ordering::Relaxed);
+        self.lag.store(wanted.lag_bytes.unwrap_or(NONE), Ordering::Relaxed);
         self.backoff_ms.store(u64::try_from(wanted.backoff.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.writer_share.store(wanted.writer_share, Ordering::Relaxed);
         let bits = |origin: Origin, which: Which| (origin as usize) << (which as usize);
@@ -277,23 +282,42 @@ impl Settings {
         (fixed != NONE).then_some(fixed)
     }
 
-    /// The size at which a reporter publishes, with this many of them alive.
-    pub(crate) fn quantum_bytes(&self, live: usize) -> usize {
-        if let Some(fixed) = self.fixed_quantum_bytes() {
-            return fixed;
+    /// The lag budget, and where it came from. None: nothing bounds it.
+    fn lag_bytes(&self) -> (Option<usize>, Origin) {
+        let (lag, budget) = (self.lag.load(Ordering::Relaxed), self.budget_bytes());
+        if lag != NONE {
+            (Some(lag), Origin::Option)
+        } else if budget != NONE {
+            (Some(budget / LAG_SHARE), Origin::Derived)
+        } else {
+            (None, Origin::Default)
         }
-        let budget = self.budget_bytes();
-        if budget == NONE {
-            return QUANTUM_BYTES;
+    }
+
+    /// What all rooms together may come to: with a fixed quantum whatever that comes to.
+    pub(crate) fn lag_limit_bytes(&self) -> usize {
+        match (self.fixed_quantum_bytes(), self.lag_bytes()) {
+            (None, (Some(lag), _)) => lag,
+            _ => usize::MAX,
         }
-        let share = budget / LAG_SHARE / live.max(1);
-        if share < LEAST_QUANTUM_BYTES { 0 } else { share.min(QUANTUM_BYTES) }
+    }
+
+    /// The size at which a reporter publishes, with the lag budget dealt for so many.
+    pub(crate) fn quantum_bytes(&self, seats: usize) -> usize {
+        match (self.fixed_quantum_bytes(), self.lag_bytes()) {
+            (Some(fixed), _) => fixed,
+            (None, (None, _)) => QUANTUM_BYTES,
+            (None, (Some(lag), _)) => {
+                let part = lag / seats.max(1);
+                if part < LEAST_QUANTUM_BYTES { 0 } else { part.min(QUANTUM_BYTES) }
+            }
+        }
     }
 
     /// Every setting in force.
     pub(crate) fn effective(
         &self,
-        live: usize,
+        seats: usize,
         lag_bound_bytes: usize,
         barrier: bool,
         selector: &'static str,
@@ -305,15 +329,14 @@ impl Settings {
             writer_cap_bytes: (given(self.writer_cap_bytes()), self.origin(Which::WriterCap)),
             block_bytes: (self.block.load(Ordering::Relaxed), self.origin(Which::Block)),
             quantum_bytes: (
-                self.quantum_bytes(live),
-                if self.fixed_quantum_bytes().is_some() {
-                    Origin::Option
-                } else if self.budget_bytes() == NONE {
-                    Origin::Default
-                } else {
-                    Origin::Derived
+                self.quantum_bytes(seats),
+                match (self.fixed_quantum_bytes(), self.lag_bytes()) {
+                    (Some(_), _) => Origin::Option,
+                    (None, (None, _)) => Origin::Default,
+                    (None, (Some(_), _)) => Origin::Derived,
                 },
             ),
+            lag_bytes: self.lag_bytes(),
             lag_bound_bytes,
             writer_share: self.writer_share(),
             process_barrier: barrier,
@@ -334,8 +357,10 @@ pub struct Effective {
     pub writer_cap_bytes: (Option<usize>, Origin),
     /// One block of an arena.
     pub block_bytes: (usize, Origin),
-    /// The size at which a reporter publishes from its next slow path on; 0 publishes every change.
+    /// The size at which a reporter publishes; 0 publishes every change.
     pub quantum_bytes: (usize, Origin),
+    /// What all reporters together may hold back, unless the quantum is fixed; none is unlimited.
+    pub lag_bytes: (Option<usize>, Origin),
     /// What all reporters together may hold back now.
     pub lag_bound_bytes: usize,
     /// Whether only writers with an arena count against the budget.
@@ -360,6 +385,7 @@ impl fmt::Display for Effective {
             0 => writeln!(f, "quantum      0, every change is published ({})", quantum.1)?,
             bytes => writeln!(f, "quantum      {} a reporter ({})", Bytes(bytes), quantum.1)?,
         }
+        writeln!(f, "lag budget   {} in all ({})", optional(self.lag_bytes.0, "unlimited"), self.lag_bytes.1)?;
         writeln!(f, "lag bound    {} in all", Bytes(self.lag_bound_bytes))?;
         writeln!(f, "counts       {}", if self.writer_share { "writers with an arena" } else { "everything held" })?;
         writeln!(

@@ -63,7 +63,7 @@ impl Core {
     fn settle_owned_quietly(&self, cell: &Cell) -> (isize, Option<usize>) {
         let mut window = cell.window.lock();
         let mended = self.fold(cell, &mut window);
-        (self.publish(cell, &mut window, true), mended)
+        (self.publish(cell, &mut window), mended)
     }
 
     /// Slow path of the shared form.
@@ -75,7 +75,7 @@ impl Core {
     /// Others change `held` meanwhile, so it settles until the window holds what it finds.
     fn settle_shared_quietly(&self, cell: &Cell) -> isize {
         let mut window = cell.window.lock();
-        let mut moved = self.publish(cell, &mut window, true);
+        let mut moved = self.publish(cell, &mut window);
         loop {
             // Full fence, against the one after a change: either that change sees the new window, or this load sees it.
             fence(Ordering::SeqCst);
@@ -83,7 +83,7 @@ impl Core {
             if held.abs_diff(window.base) <= window.room || mutant("settle_shared_once") {
                 break;
             }
-            moved = moved.wrapping_add(self.publish(cell, &mut window, true));
+            moved = moved.wrapping_add(self.publish(cell, &mut window));
         }
         moved
     }
@@ -127,7 +127,7 @@ impl Core {
     }
 
     /// Publishes the difference and deals a window; under the cell's lock. Answers how the sum moved.
-    fn publish(&self, cell: &Cell, window: &mut Window, deal: bool) -> isize {
+    fn publish(&self, cell: &Cell, window: &mut Window) -> isize {
         // Acquire: an owner's release must not be published before what it freed is seen to be free.
         let held = clamp(cell.hot.held.load(Ordering::Acquire));
         let returned = own_load(&cell.returned);
@@ -135,32 +135,30 @@ impl Core {
             .wrapping_sub(returned.wrapping_sub(window.returned_published) as isize);
         window.base = held;
         window.returned_published = returned;
-        let room = if window.orphaned {
-            0
-        } else if deal {
-            self.deal_room()
-        } else {
-            window.room + window.returned_room
-        };
-        let returned_room = if window.returns { room / 2 } else { 0 };
-        let room = room - returned_room;
-        let (before, after) = (window.room + window.returned_room, room + returned_room);
-        if after > before {
-            self.ledger.grant(after - before);
-        }
-        window.room = room;
-        window.returned_room = returned_room;
-        self.open(cell, window);
+        let before = window.room + window.returned_room;
+        let after = if window.orphaned { 0 } else { self.deal_room(before) };
+        window.returned_room = if window.returns { after / 2 } else { 0 };
+        window.room = after - window.returned_room;
+        // The sum before the window: whoever may hold back anew has what it held back before in the sum.
         if moved != 0 {
             self.ledger.publish(moved);
         }
-        if after < before {
+        self.open(cell, window);
+        if after < before && !mutant("take_back_missing") {
             self.ledger.take_back(before - after);
         }
         if moved != 0 {
             self.telemetry.published(&self.ledger);
         }
         moved
+    }
+
+    /// The room for a window that has `before` now; what it grows by is granted. Less than wanted only where idle windows
+    /// cannot be moved and their room is all there is.
+    fn deal_room(&self, before: usize) -> usize {
+        let wanted = self.deal.room(&self.settings);
+        let more = wanted.saturating_sub(before);
+        if more == 0 || self.ledger.try_grant(more, self.settings.lag_limit_bytes()) { wanted } else { before }
     }
 
     /// Stores the ends of a window; under the cell's lock.
@@ -187,7 +185,7 @@ impl Core {
             _ => false,
         };
         // A refusal publishes nothing new, but a window that a fold has moved must be set again.
-        let moved = self.publish(cell, &mut window, true);
+        let moved = self.publish(cell, &mut window);
         drop(window);
         self.after_publish(moved);
         if let Some(surplus) = mended {
@@ -288,7 +286,7 @@ impl Core {
         let missing = self.fold(cell, &mut window).unwrap_or(0);
         let surplus = bytes.saturating_sub(own_load(&cell.hot.held)).saturating_add(missing);
         cell.hot.held.store(0, Ordering::Release);
-        let moved = self.publish(cell, &mut window, true);
+        let moved = self.publish(cell, &mut window);
         drop(window);
         self.after_publish(moved);
         self.mistake_released_too_much(cell, surplus);
@@ -313,34 +311,48 @@ impl Core {
         }
     }
 
-    /// Publishes, on their owners' behalf, what cells hold back. Without the process-wide barrier it does nothing and
-    /// answers false. The caller must not hold the lock of any cell.
+    /// Publishes, on their owners' behalf, what cells hold back, and deals them new windows. Without the process-wide
+    /// barrier it does nothing and answers false. The caller must not hold the lock of any cell.
     pub(crate) fn settle_others(&self, cells: &[Arc<Cell>]) -> bool {
         if !self.barrier {
             return false;
         }
         let mut moved = 0isize;
-        for batch in cells.chunks(BATCH) {
-            let mut locked: [Option<(&Cell, MutexGuard<'_, Window>)>; BATCH] = std::array::from_fn(|_| None);
-            for (slot, cell) in locked.iter_mut().zip(batch) {
-                let window = cell.window.lock();
-                cell.hot.hi.store(0, Ordering::Relaxed);
-                cell.hot.lo.store(MAX_BYTES, Ordering::Relaxed);
-                *slot = Some((cell, window));
-            }
-            let fenced = process_barrier();
-            for (cell, window) in locked.iter_mut().flatten() {
-                if fenced {
-                    moved = moved.wrapping_add(self.publish(cell, window, true));
-                } else {
-                    self.open(cell, window);
-                }
-            }
-            if !fenced {
-                return false;
-            }
-        }
+        let all = cells.chunks(BATCH).all(|batch| {
+            let fenced = self.settle_batch(batch);
+            moved = moved.wrapping_add(fenced.unwrap_or(0));
+            fenced.is_some()
+        });
         self.after_publish(moved);
-        true
+        all
+    }
+
+    /// The same for every cell there is.
+    pub(crate) fn settle_everybody(&self) -> bool {
+        let cells: Vec<_> = self.registry.cells.walk(<[_]>::to_vec);
+        self.settle_others(&cells)
+    }
+
+    /// One barrier for all of `batch`: how the sum moved. None, and no window is moved, if the barrier failed.
+    fn settle_batch(&self, batch: &[Arc<Cell>]) -> Option<isize> {
+        let mut locked: [Option<(&Cell, MutexGuard<'_, Window>)>; BATCH] = std::array::from_fn(|_| None);
+        // Two who lock several cells each would wait for one another.
+        let _alone = self.moving.lock();
+        for (slot, cell) in locked.iter_mut().zip(batch) {
+            let window = cell.window.lock();
+            cell.hot.hi.store(0, Ordering::Relaxed);
+            cell.hot.lo.store(MAX_BYTES, Ordering::Relaxed);
+            *slot = Some((cell, window));
+        }
+        if !process_barrier() {
+            locked.iter().flatten().for_each(|(cell, window)| self.open(cell, window));
+            return None;
+        }
+        Some(
+            locked
+                .iter_mut()
+                .flatten()
+                .fold(0isize, |moved, (cell, window)| moved.wrapping_add(self.publish(cell, window))),
+        )
     }
 }

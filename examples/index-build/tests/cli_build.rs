@@ -155,7 +155,7 @@ fn an_index_is_inspected() {
     );
     assert_eq!(inspected["bytes"]["total"], report["index_bytes"]);
     let said = run(["inspect", "--index", &index]);
-    assert!(said.stdout.contains("  segments           1, batches of 16.0 MiB\n"), "{}", said.stdout);
+    assert!(said.stdout.contains("  segments         1, batches of 16.0 MiB\n"), "{}", said.stdout);
     assert!(
         said.stdout.contains("\n  text          3        7          6                       3\n"),
         "{}",
@@ -224,7 +224,10 @@ fn a_folder_with_anything_in_it_is_left_alone_without_force() {
     build(&dir, "in.txt", &["--json"]).json();
     let before = fs::read(dir.path().join("index/manifest.json")).unwrap();
     let said = build(&dir, "in.txt", &["--batch-bytes", "8"]);
-    assert!(said.failure(2).contains("--force"), "{said:?}");
+    assert_eq!(
+        said.failure(2),
+        format!("--index {} is not empty: choose another folder or give --force", at(&dir, "index"))
+    );
     assert_eq!(fs::read(dir.path().join("index/manifest.json")).unwrap(), before);
     let report = build(&dir, "in.txt", &["--batch-bytes", "8", "--force", "--json"]).json();
     assert_eq!(report["segments"], 3);
@@ -247,15 +250,31 @@ fn a_configuration_that_cannot_work_names_what_would() {
         ("both/a.txt", b"a\n"),
         ("both/b.jsonl", b"{}\n"),
     ]);
-    for (input, options, texts) in [
-        ("in.txt", &["--budget", "16KiB"][..], &["32"][..]),
-        ("in.txt", &["--budget", "1MiB", "--floor", "2MiB"], &["2"]),
-        ("in.txt", &["--accounting", "off", "--budget", "1MiB"], &["--budget"]),
-        ("both", &[], &["--format"]),
+    let mixed = format!(
+        "{} is JSON lines and {} is text: give --format text or --format jsonl for all of them",
+        at(&dir, "both/b.jsonl"),
+        at(&dir, "both/a.txt")
+    );
+    for (input, options, text) in [
+        (
+            "in.txt",
+            &["--budget", "16KiB"][..],
+            "--budget 16 KiB is below the minimum of 32 KiB: a block of 32 KiB for each of 1 fields of a batch; give a \
+             larger budget or smaller --block-bytes",
+        ),
+        (
+            "in.txt",
+            &["--budget", "1MiB", "--floor", "2MiB"],
+            "--floor 2 MiB is above --budget 1 MiB: give a budget of at least 2 MiB",
+        ),
+        (
+            "in.txt",
+            &["--accounting", "off", "--budget", "1MiB"],
+            "--budget needs accounting: choose --accounting batched, or leave the budget out",
+        ),
+        ("both", &[], &mixed),
     ] {
-        let said = build(&dir, input, options);
-        let text = said.failure(2);
-        assert!(texts.iter().all(|needed| text.contains(needed)), "{options:?}: {text}");
+        assert_eq!(build(&dir, input, options).failure(2), text);
         assert_eq!(names(dir.path()), ["both", "in.jsonl", "in.txt"]);
     }
     assert!(build(&dir, "nowhere", &[]).failure(1).contains(&at(&dir, "nowhere")));
@@ -287,6 +306,27 @@ fn a_small_budget_forces_spills_and_changes_nothing_else() {
     assert_eq!(names(dir.path()), ["in.log", "index"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn spills_to_a_file_system_in_memory_are_warned_of_charged_or_refused() {
+    let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { return };
+    let dir = folder(&[("in.log", &log_lines(10_000))]);
+    let spill = memory.path().to_str().unwrap();
+    let spilling = |options: &[&str]| {
+        let given = ["--json", "--force", "--spill-dir", spill, "--writer-cap", "64KiB"];
+        build(&dir, "in.log", &[&given[..], options].concat())
+    };
+    let said = spilling(&[]);
+    let bytes = said.json()["spill_ram_bytes"].as_u64().unwrap();
+    assert!(bytes > 0);
+    assert!(said.stderr.starts_with("index-build: warning: ") && said.stderr.contains("--spill-dir"), "{said:?}");
+    assert_eq!(spilling(&["--quiet"]).stderr, "");
+    let said = spilling(&["--spill-on-ram", "charge"]);
+    assert_eq!((said.stderr.as_str(), said.json()["held_at_end_bytes"].as_u64()), ("", Some(0)));
+    assert!(spilling(&["--spill-on-ram", "refuse"]).failure(2).contains("--spill-dir"));
+    assert_eq!(names(memory.path()), [""; 0]);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_a_build_with_its_code_and_nothing_stays() {
@@ -313,6 +353,26 @@ fn a_signal_ends_a_build_with_its_code_and_nothing_stays() {
         assert!(output.stdout.is_empty());
         assert_eq!(names(dir.path()), ["in.log"]);
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_a_comparison_and_the_build_in_it() {
+    use std::process::Stdio;
+    let dir = folder(&[("in.log", &log_lines(1_000_000)), ("scratch/keep", b"")]);
+    let (input, scratch) = (at(&dir, "in.log"), at(&dir, "scratch"));
+    let mut command = command::start(["compare", "--input", &input, "--dir", &scratch, "--threads", "1", "--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // the build in it has begun when its temporary folder is there
+    let begun = |entry: fs::DirEntry| fs::read_dir(entry.path()).is_ok_and(|mut folder| folder.next().is_some());
+    while !fs::read_dir(dir.path().join("scratch")).unwrap().flatten().any(begun) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::TERM).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "index-build: terminated, temporary files removed\n");
+    assert_eq!(names(&dir.path().join("scratch")), ["keep"]);
 }
 
 #[test]

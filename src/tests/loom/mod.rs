@@ -35,7 +35,10 @@ pub(crate) fn mutant(name: &str) -> bool {
 fn outcomes<O: Ord + Send + 'static>(model: impl Fn() -> O + Sync + Send + 'static) -> BTreeSet<O> {
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
     let record = Arc::clone(&seen);
-    loom::model(move || {
+    // Bounds of preemptions and the like come from the environment, as for `loom::model`.
+    let mut builder = loom::model::Builder::new();
+    builder.max_branches = 20_000;
+    builder.check(move || {
         let outcome = model();
         record.lock().expect("not poisoned").insert(outcome);
     });

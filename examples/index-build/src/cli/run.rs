@@ -77,12 +77,20 @@ fn run_build(arguments: args::Build, output: Output) -> Result<()> {
 /// A build under a progress bar.
 pub(super) fn build_with_progress(options: &BuildOptions, watch: &Arc<Watch>, output: Output) -> Result<BuildReport> {
     let seen = Arc::clone(watch);
-    let _progress = Progress::start(output.quiet, move || Step {
+    let progress = Progress::start(output.quiet, move || Step {
         // Relaxed: figures to look at, each by itself
         bytes: Some((seen.done_bytes.load(Relaxed), seen.total_bytes.load(Relaxed))),
         note: format!("held {}, {}", human(seen.held_bytes.load(Relaxed)), table::many(seen.runs.load(Relaxed), "run")),
     });
-    build(options, watch)
+    let report = build(options, watch)?;
+    drop(progress);
+    if watch.spills_to_ram.load(Relaxed) && report.spill_ram_bytes > 0 && !output.quiet {
+        let bytes = human(report.spill_ram_bytes);
+        note(&format!(
+            "warning: {bytes} of spilled runs went to a file system in memory; --spill-dir names another folder"
+        ));
+    }
+    Ok(report)
 }
 
 fn run_query(arguments: args::Query, output: Output) -> Result<()> {

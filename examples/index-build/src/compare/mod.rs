@@ -9,9 +9,9 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | [`mod@self`] | options, rounds, rows |
-//! | [`child`] | one build in a process of its own |
-//! | [`spread`] | median, least and greatest of some figures |
+//! | this one | options, rounds, rows |
+//! | `child` | one build in a process of its own |
+//! | [`Spread`] (`spread`) | median, least and greatest of some figures |
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 

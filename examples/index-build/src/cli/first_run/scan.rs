@@ -83,9 +83,11 @@ fn pick(counts: &BTreeMap<String, u64>) -> Vec<Choice> {
     let rare: Vec<&String> = counts.iter().filter(|(_, count)| **count == 1).map(|(term, _)| term).collect();
     let mut chosen: Vec<Choice> = Vec::new();
     let mut choose = |term: String, class| {
-        if chosen.iter().all(|known| known.term != term) {
+        let new = chosen.iter().all(|known| known.term != term);
+        if new {
             chosen.push(Choice { term, class });
         }
+        new
     };
     for (term, _) in common.iter().take(6) {
         choose((*term).clone(), "frequent");
@@ -101,11 +103,13 @@ fn pick(counts: &BTreeMap<String, u64>) -> Vec<Choice> {
             choose((*term).clone(), "rare");
         }
     }
-    // joined, doubled, extended and upper-case forms of terms that occur
-    if let [(a, _), (b, _), (c, _), ..] = common.as_slice() {
+    // joined, repeated, extended and upper-case forms of terms that occur
+    let mut absent = 0;
+    for window in common.windows(3).take(100) {
+        let [a, b, c] = [0, 1, 2].map(|at| window[at].0);
         for term in [format!("{a}{b}{c}"), format!("{c}{c}{c}"), format!("{a}{b}zzq"), a.to_uppercase() + "X"] {
-            if !counts.contains_key(&term) {
-                choose(term, "absent");
+            if absent < 4 && !counts.contains_key(&term) && choose(term, "absent") {
+                absent += 1;
             }
         }
     }

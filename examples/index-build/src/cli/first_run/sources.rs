@@ -1,7 +1,9 @@
 //! What the job without arguments indexes, and where to: the Rust sources in cargo's registry folder, in byte order of
-//! relative path, or a log made in code where there are none; the index lies in the cargo target folder.
+//! relative path, or a log made in code where there are none; the index lies in the cargo target folder. What is made for
+//! the job is made by expansion, the same in every run, and lies beside the index only as long as the job takes.
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicU64};
 
@@ -11,8 +13,12 @@ use crate::expand::{ExpandOptions, expand};
 /// No more than this is indexed: the first file that would exceed it and all after it are left out.
 pub(super) const LIMIT_BYTES: u64 = 256 << 20;
 
-/// What the log made in code is expanded to.
-const LOG_BYTES: u64 = 64 << 20;
+/// What sources that fitted into the budget are expanded to: what is held of them is about half of their bytes, so this is
+/// well above the budget of the job.
+const EXPANDED_BYTES: u64 = 192 << 20;
+
+/// What the log made in code is expanded to: most of its terms occur once, so more is held of it.
+const LOG_BYTES: u64 = 128 << 20;
 
 /// The files to index.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -67,30 +73,52 @@ fn relative(root: &Path, path: &Path) -> Vec<u8> {
     parts.collect::<Vec<_>>().join(&b'/')
 }
 
-/// A log made in code, the same in every run: some thousand lines with words, numbers and ids, expanded to
-/// [`LOG_BYTES`], so that most terms occur once and arenas fill. It is removed with the folder that it is in.
+/// One expanded file, removed with the folder that it is in.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct Made {
     folder: PathBuf,
     pub(super) input: Input,
 }
 
-impl Log {
-    pub(super) fn make(parent: &Path, signal: &AtomicI32) -> Result<Log> {
-        let folder = parent.join(format!("sample-{}", std::process::id()));
+impl Made {
+    /// A log: some thousand lines with words, numbers and ids, expanded, so that most terms occur once.
+    pub(super) fn log(parent: &Path, signal: &AtomicI32) -> Result<Made> {
+        Made::expand(parent, LOG_BYTES, signal, |out| out.write_all(lines().as_bytes()))
+    }
+
+    /// The text of all these files, expanded: words occur more often, and identifiers with digits are new in each pass.
+    pub(super) fn of(input: &Input, parent: &Path, signal: &AtomicI32) -> Result<Made> {
+        Made::expand(parent, EXPANDED_BYTES, signal, |out| {
+            for path in &input.files {
+                // a source that ends without a line feed would run into the next one
+                std::io::copy(&mut File::open(path)?, out)?;
+                out.write_all(b"\n")?;
+            }
+            Ok(())
+        })
+    }
+
+    fn expand(
+        parent: &Path,
+        bytes: u64,
+        signal: &AtomicI32,
+        first_pass: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+    ) -> Result<Made> {
+        let folder = parent.join(format!("expanded-{}", std::process::id()));
         fs::create_dir(&folder).map_err(Error::io("creating", &folder))?;
-        let mut log = Log { folder, input: Input::default() };
-        let (small, large) = (log.folder.join("small.log"), log.folder.join("large.log"));
-        fs::write(&small, lines()).map_err(Error::io("writing", &small))?;
-        let options = ExpandOptions { input: small.clone(), out: large.clone(), bytes: LOG_BYTES, seed: 1 };
+        let mut made = Made { folder, input: Input::default() };
+        let (small, large) = (made.folder.join("first.txt"), made.folder.join("all.txt"));
+        let mut out = BufWriter::new(File::create_new(&small).map_err(Error::io("creating", &small))?);
+        first_pass(&mut out).and_then(|()| out.flush()).map_err(Error::io("writing", &small))?;
+        let options = ExpandOptions { input: small.clone(), out: large.clone(), bytes, seed: 1 };
         let expanded = expand(&options, &AtomicU64::new(0), signal)?;
         fs::remove_file(&small).map_err(Error::io("removing", &small))?;
-        log.input = Input { files: vec![large], bytes: expanded.bytes };
-        Ok(log)
+        made.input = Input { files: vec![large], bytes: expanded.bytes };
+        Ok(made)
     }
 }
 
-impl Drop for Log {
+impl Drop for Made {
     fn drop(&mut self) {
         // nothing better can be done about a folder that will not go
         let _ = fs::remove_dir_all(&self.folder);
@@ -99,7 +127,6 @@ impl Drop for Log {
 
 /// The lines that are expanded.
 fn lines() -> String {
-    use std::fmt::Write as _;
     const LEVELS: [&str; 4] = ["INFO", "INFO", "WARN", "ERROR"];
     const PARTS: [&str; 8] = ["scheduler", "gateway", "ledger", "mailer", "indexer", "resizer", "auditor", "notifier"];
     const EVENTS: [&str; 8] = [
@@ -123,10 +150,8 @@ fn lines() -> String {
         let (part, event) = (PARTS[next() as usize % 8], EVENTS[next() as usize % 8]);
         let (level, id, host) = (LEVELS[next() as usize % 4], next() << 31 | next(), next() % 250);
         let (second, millisecond, took) = (line / 4 % 60, next() % 1000, next() % 90_000);
-        // writing to a String cannot fail
-        let _ = writeln!(
-            out,
-            "2026-01-01T00:{:02}:{second:02}.{millisecond:03} {level} {part} req-{id:016x} from 10.0.0.{host}: {event}, {took} us",
+        out += &format!(
+            "2026-01-01T00:{:02}:{second:02}.{millisecond:03} {level} {part} req-{id:016x} from 10.0.0.{host}: {event}, {took} us\n",
             line / 240 % 60,
         );
     }
@@ -179,14 +204,16 @@ mod tests {
     }
 
     #[test]
-    fn the_log_made_in_code_is_the_same_in_every_run_and_goes_with_its_folder() {
+    fn what_is_made_is_the_same_in_every_run_and_goes_with_its_folder() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(lines(), lines());
         assert_eq!(lines().lines().count(), 4000);
-        let log = Log::make(dir.path(), &AtomicI32::new(0)).unwrap();
-        assert!(log.input.bytes >= LOG_BYTES && log.input.bytes < LOG_BYTES + (1 << 20));
-        assert_eq!(fs::metadata(&log.input.files[0]).unwrap().len(), log.input.bytes);
-        drop(log);
+        let made =
+            Made::expand(dir.path(), 1 << 20, &AtomicI32::new(0), |out| out.write_all(lines().as_bytes())).unwrap();
+        assert!(made.input.bytes >= 1 << 20 && made.input.bytes < 2 << 20);
+        assert_eq!(fs::metadata(&made.input.files[0]).unwrap().len(), made.input.bytes);
+        assert!(fs::read_to_string(&made.input.files[0]).unwrap().starts_with(&lines()));
+        drop(made);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

@@ -1,0 +1,141 @@
+//! Where exactly a change leaves its window, and what a decision does about releases that are held back: the edges that a
+//! mutation of the cell or the decision would move.
+
+mod common;
+
+use common::fixed;
+use plimsoll::{GlobalMemoryLimiter, KIB, MIB};
+
+#[test]
+fn an_owner_publishes_at_the_quantum_and_not_a_byte_before() {
+    let limiter = fixed().unlimited().build().unwrap();
+    let writer = limiter.reporter("writer");
+    writer.charge(MIB - 1);
+    assert_eq!(limiter.published_bytes(), 0);
+    writer.charge(1);
+    assert_eq!(limiter.published_bytes(), MIB);
+    writer.charge(MIB);
+    writer.release(MIB - 1);
+    assert_eq!(limiter.published_bytes(), 2 * MIB);
+    writer.release(1);
+    assert_eq!(limiter.published_bytes(), MIB);
+    writer.release(MIB);
+}
+
+#[test]
+fn a_try_charge_publishes_where_a_charge_does() {
+    let limiter = fixed().unlimited().build().unwrap();
+    let writer = limiter.reporter("writer");
+    writer.try_charge(MIB - 1).unwrap();
+    assert_eq!((limiter.published_bytes(), limiter.stats().publishes), (0, 0));
+    writer.try_charge(1).unwrap();
+    assert_eq!((limiter.published_bytes(), limiter.stats().publishes), (MIB, 1));
+    writer.release(MIB);
+}
+
+#[test]
+fn a_shared_account_publishes_at_the_quantum_and_not_a_byte_before() {
+    let limiter = fixed().unlimited().build().unwrap();
+    let account = limiter.shared_reporter("account");
+    account.charge(MIB - 1);
+    assert_eq!((limiter.published_bytes(), limiter.stats().publishes), (0, 0));
+    account.charge(1);
+    assert_eq!((limiter.published_bytes(), limiter.stats().publishes), (MIB, 1));
+    account.charge(MIB);
+    account.release(MIB - 1);
+    assert_eq!((limiter.published_bytes(), limiter.stats().publishes), (2 * MIB, 2));
+    account.release(1);
+    assert_eq!((limiter.published_bytes(), limiter.stats().publishes), (MIB, 3));
+    account.try_charge(MIB - 1).unwrap();
+    assert_eq!((limiter.published_bytes(), limiter.stats().publishes), (MIB, 3));
+    account.try_charge(1).unwrap();
+    assert_eq!((limiter.published_bytes(), limiter.stats().publishes), (2 * MIB, 4));
+    account.release(2 * MIB);
+}
+
+#[test]
+fn a_cap_is_reached_exactly_and_passed_by_no_byte() {
+    let limiter = fixed().unlimited().writer_cap_bytes(10 * KIB).build().unwrap();
+    let (writer, account) = (limiter.reporter("writer"), limiter.shared_reporter("account"));
+    for _ in 0..2 {
+        writer.try_charge(10 * KIB).unwrap();
+        account.try_charge(10 * KIB).unwrap();
+        assert!(!writer.over_cap() && !account.over_cap());
+        assert!(writer.try_charge(1).is_err() && account.try_charge(1).is_err());
+        assert!(writer.try_charge(0).is_ok() && account.try_charge(0).is_ok());
+        assert_eq!((writer.held_bytes(), account.held_bytes()), (10 * KIB, 10 * KIB));
+        writer.charge(1);
+        account.charge(1);
+        assert!(writer.over_cap() && account.over_cap());
+        assert!(writer.try_charge(0).is_err(), "above the cap nothing is granted, not even nothing");
+        writer.release(10 * KIB + 1);
+        account.release(10 * KIB + 1);
+    }
+    assert_eq!(limiter.reporter_with_cap("own", 7).cap_bytes(), Some(7));
+    assert_eq!(fixed().unlimited().build().unwrap().reporter("none").cap_bytes(), None);
+}
+
+#[test]
+fn the_largest_amount_is_half_of_usize_and_the_next_is_refused() {
+    let limiter = fixed().unlimited().build().unwrap();
+    let (writer, account) = (limiter.reporter("writer"), limiter.shared_reporter("account"));
+    let most = usize::MAX / 2;
+    writer.try_charge(most).unwrap();
+    assert!(writer.try_charge(1).is_err() && writer.try_charge(usize::MAX).is_err());
+    assert_eq!((writer.held_bytes(), limiter.published_bytes()), (most, most));
+    writer.release(most);
+    account.try_charge(most).unwrap();
+    assert!(account.try_charge(1).is_err() && account.try_charge(usize::MAX).is_err());
+    assert_eq!(account.held_bytes(), most);
+    account.release(most);
+    assert_eq!((limiter.held_bytes(), limiter.published_bytes()), (0, 0));
+}
+
+/// The lagged sum is over the budget and the exact one is not, because an idle writer holds a release back. The decision
+/// calls it in, so that the next block of somebody else does not walk again.
+#[test]
+fn a_decision_calls_in_the_releases_that_idle_writers_hold_back() {
+    let limiter = fixed().budget_bytes(10 * MIB).build().unwrap();
+    if !limiter.effective().process_barrier {
+        return;
+    }
+    let idle = limiter.reporter("idle");
+    idle.charge(9 * MIB);
+    idle.release(MIB - 1);
+    assert_eq!((limiter.held_bytes(), limiter.published_bytes()), (8 * MIB + 1, 9 * MIB));
+    let growing = limiter.reporter("growing");
+    let mut arena = growing.arena("postings");
+    arena.set_bytes(&growing, MIB + 512 * KIB);
+    assert_eq!(limiter.stats().decisions, 1, "published 10.5 of 10");
+    assert_eq!(limiter.published_bytes(), limiter.held_bytes(), "called in");
+    assert!(!arena.spill_requested() && limiter.snapshot().shortfall.is_none());
+    arena.set_bytes(&growing, 2 * MIB - 1);
+    growing.flush();
+    assert_eq!(limiter.stats().decisions, 1, "and the next block is quiet");
+    idle.release(8 * MIB + 1);
+}
+
+/// While a spill that was asked for covers what is over, growth up to budget plus in flight decides nothing; the byte after
+/// that does.
+#[test]
+fn what_is_in_flight_is_room_and_not_a_byte_more() {
+    let limiter = GlobalMemoryLimiter::builder()
+        .budget_bytes(100)
+        .block_bytes(1)
+        .floor_bytes(1)
+        .quantum_bytes(0)
+        .build()
+        .unwrap();
+    let (a, b, c) = (limiter.reporter("a"), limiter.reporter("b"), limiter.reporter("c"));
+    let (mut arena_a, mut arena_b) = (a.arena("arena"), b.arena("arena"));
+    arena_b.set_bytes(&b, 30);
+    arena_a.set_bytes(&a, 71);
+    assert!(arena_a.spill_requested() && !arena_b.spill_requested());
+    let decisions = limiter.stats().decisions;
+    c.charge(70); // 171 = 100 + 71
+    assert_eq!(limiter.stats().decisions, decisions);
+    assert!(!arena_b.spill_requested());
+    c.charge(1);
+    assert!(limiter.stats().decisions > decisions && arena_b.spill_requested());
+    c.release(71);
+}
