@@ -182,7 +182,8 @@ impl Tokenizer {
     fn lowered<S: Sink>(&mut self, token: &[u8], sink: &mut S) -> &[u8] {
         self.scratch.clear();
         self.room(token.len(), sink);
-        self.scratch.extend(token.iter().map(|byte| byte | LOWER));
+        self.scratch.extend_from_slice(token);
+        self.scratch.iter_mut().for_each(|byte| *byte |= LOWER);
         &self.scratch
     }
 
