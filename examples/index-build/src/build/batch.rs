@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::input::json::{self, Bad, Fields, Parser};
 use crate::input::{Batch, Kind, Lines, line_number};
 use crate::manifest::{FileEntry, SegmentEntry};
-use crate::token::{Sink, Tokenizer};
+use crate::token::{Sink, Term, Tokenizer};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
@@ -96,14 +96,18 @@ struct Tokens<'t, 'a, M: Mode> {
 }
 
 impl<M: Mode> Sink for Tokens<'_, '_, M> {
-    #[inline(always)]
     fn token(&mut self, token: &[u8]) -> Result<()> {
+        self.term(Term::of(token))
+    }
+
+    #[inline(always)]
+    fn term(&mut self, term: Term<'_>) -> Result<()> {
         let position = self.position;
         self.position = match position.checked_add(1) {
             Some(next) => next,
             None => return Err(Error::Failed("a document has 2^32 tokens".to_owned())),
         };
-        self.field.token(self.shared, token, self.document, position)
+        self.field.token(self.shared, term, self.document, position)
     }
 
     fn scratch(&mut self, old: usize, new: usize) {

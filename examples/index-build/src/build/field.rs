@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::input::Batch;
 use crate::run::{self, Source, Spills, Target};
 use crate::segment::{FieldStats, SegmentWriter};
+use crate::token::Term;
 use crate::writer::{Decoder, Writer};
 use std::sync::atomic::Ordering;
 
@@ -39,8 +40,8 @@ impl<M: Mode> Field<M> {
 
     /// The next token.
     #[inline(always)]
-    pub(super) fn token(&mut self, shared: &Shared<'_, M>, token: &[u8], document: u32, position: u32) -> Result<()> {
-        if self.writer.add(&mut self.meter, token, document, position) { self.block_added(shared) } else { Ok(()) }
+    pub(super) fn token(&mut self, shared: &Shared<'_, M>, term: Term<'_>, document: u32, position: u32) -> Result<()> {
+        if self.writer.add(&mut self.meter, term, document, position) { self.block_added(shared) } else { Ok(()) }
     }
 
     #[cold]

@@ -17,14 +17,20 @@ impl Temporary {
     /// Creates `parent/.NAME.KIND-PROCESS-NUMBER`.
     fn create(parent: &Path, name: &OsString, kind: &str) -> Result<Temporary> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        // Relaxed: only the numbers have to differ
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let mut folder = OsString::from(".");
-        folder.push(name);
-        folder.push(format!(".{kind}-{}-{number}", std::process::id()));
-        let path = parent.join(folder);
-        fs::create_dir(&path).map_err(Error::io("creating", &path))?;
-        Ok(Temporary { path })
+        loop {
+            // Relaxed: only the numbers have to differ
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let mut folder = OsString::from(".");
+            folder.push(name);
+            folder.push(format!(".{kind}-{}-{number}", std::process::id()));
+            let path = parent.join(folder);
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Temporary { path }),
+                // a process that had this number was killed
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Error::io("creating", &path)(error)),
+            }
+        }
     }
 
     pub(super) fn path(&self) -> &Path {

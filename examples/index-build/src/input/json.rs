@@ -176,7 +176,10 @@ impl Parser {
         };
         self.settle(account);
         account.release(most);
-        parsed?;
+        match parsed {
+            Err(Bad::Line(why)) if why.contains(OUT_OF_RANGE) => self.parse_tamed(line, fields, account)?,
+            parsed => parsed?,
+        }
         let new = self.new.iter().filter(|(_, value)| value.is_some()).count();
         if self.beyond || fields.names.len() + new > MOST_FIELDS {
             return Err(Bad::Fields);
@@ -194,6 +197,28 @@ impl Parser {
             self.settle(account);
         }
         Ok(())
+    }
+
+    /// Parses a line again that has a number beyond what a float can hold, which JSON allows and the parser does not:
+    /// with smaller numbers in its place, as numbers are ignored.
+    #[cold]
+    fn parse_tamed(&mut self, line: &[u8], fields: &Fields, account: &mut impl Account) -> Result<(), Bad> {
+        let most = 4 * line.len();
+        account.charge(most);
+        self.values.iter_mut().for_each(|value| *value = None);
+        self.new.clear();
+        self.beyond = false;
+        self.unescaped.clear();
+        let text =
+            if self.is_lossy { std::mem::take(&mut self.lossy) } else { String::from_utf8_lossy(line).into_owned() };
+        let tame = tame_numbers(&text);
+        drop(text);
+        let parsed = self.read(&tame, fields);
+        self.lossy = tame;
+        self.is_lossy = true;
+        self.settle(account);
+        account.release(most);
+        parsed
     }
 
     fn read(&mut self, text: &str, fields: &Fields) -> Result<(), Bad> {
@@ -380,6 +405,38 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 }
 
+/// What the parser says of a number beyond a float.
+const OUT_OF_RANGE: &str = "number out of range";
+
+/// The text with every number outside of strings cut to a few digits and its exponent to 0: numbers stay numbers, and what
+/// is none stays none.
+fn tame_numbers(text: &str) -> String {
+    let mut tame = String::with_capacity(text.len());
+    let (mut in_string, mut escaped, mut digits, mut exponent) = (false, false, 0, false);
+    for character in text.chars() {
+        if in_string {
+            in_string = escaped || character != '"';
+            escaped = !escaped && character == '\\';
+        } else if character.is_ascii_digit() {
+            digits += 1;
+            if digits > if exponent { 1 } else { 15 } {
+                continue;
+            }
+            if exponent {
+                tame.push('0');
+                continue;
+            }
+        } else {
+            exponent = matches!(character, 'e' | 'E') && digits > 0
+                || exponent && digits == 0 && matches!(character, '+' | '-');
+            digits = 0;
+            in_string = character == '"';
+        }
+        tame.push(character);
+    }
+    tame
+}
+
 /// Without the byte order mark that a file may begin with.
 pub fn without_mark(line: &[u8]) -> &[u8] {
     line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
@@ -506,6 +563,21 @@ mod tests {
         assert_eq!(read.line(&object(1000, 1025)), Err(Bad::Fields));
         assert_eq!(read.line(&object(1000, 1024)).unwrap().len(), 24);
         assert_eq!(read.fields.names().len(), 1024);
+    }
+
+    #[test]
+    fn a_number_beyond_a_float_is_ignored_like_any_other() {
+        let huge = "9".repeat(400);
+        for number in ["1e999", "-2.5E+999", &huge, &format!("{huge}.{huge}e-{huge}")] {
+            let line = format!("{{\"a\":\"1e999 \\\"2e999\",\"n\":{number},\"m\":[{number}],\"b\":\"x\"}}");
+            let mut read = Read::new(None);
+            assert_eq!(read.line(line.as_bytes()).unwrap(), pairs(&[("a", "1e999 \"2e999"), ("b", "x")]), "{number}");
+            assert_eq!(read.line(b"{\"a\":\"y\"}").unwrap(), pairs(&[("a", "y")]));
+        }
+        for number in ["1e999e9", "01e999", "1e999x", "1e", "1e+", "1.e999", "1e999 2"] {
+            let line = format!("{{\"a\":\"x\",\"l\":1e999,\"n\":{number}}}");
+            assert!(matches!(Read::new(None).line(line.as_bytes()), Err(Bad::Line(_))), "{number}");
+        }
     }
 
     #[test]

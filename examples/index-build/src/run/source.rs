@@ -3,9 +3,10 @@ use crate::accounting::Account;
 use crate::error::{Error, Result};
 use crate::run::merge::Target;
 use crate::run::read::RunReader;
+use crate::token::key;
 use crate::writer::Writer;
 use crate::writer::order::{Order, span};
-use crate::writer::vocabulary::{ALONE, key};
+use crate::writer::vocabulary::ALONE;
 
 /// Where a merge takes terms from. Its key is the current term's first 8 bytes.
 #[derive(Debug)]

@@ -3,6 +3,7 @@ use super::*;
 use crate::accounting::{Account, Off};
 use crate::error::{Error, Result};
 use crate::run::format::{BLOCK_HEADER_BYTES, HEADER_BYTES};
+use crate::token::Term;
 use crate::writer::{Decoder, Writer};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -77,7 +78,7 @@ fn build(input: &Input, block_bytes: usize, limits: Limits, folder: &Path) -> Re
     let mut spills = Spills::new(folder.to_owned(), "b000000-f0000".to_owned());
     for (document, (terms, spill_after)) in input.iter().enumerate() {
         for (position, term) in terms.iter().enumerate() {
-            writer.add(&mut Off, term.as_bytes(), document as u32, position as u32);
+            writer.add(&mut Off, Term::of(term.as_bytes()), document as u32, position as u32);
             if position == 3 && *spill_after {
                 // in the middle of a document
                 let path = spills.next_path();
@@ -157,7 +158,7 @@ fn one_run(folder: &Path) -> Run {
     let mut writer = Writer::new(1024);
     for (document, (terms, _)) in numbers(60, 1000).iter().enumerate() {
         for (position, term) in terms.iter().enumerate() {
-            writer.add(&mut Off, term.as_bytes(), document as u32, position as u32);
+            writer.add(&mut Off, Term::of(term.as_bytes()), document as u32, position as u32);
         }
     }
     spill(&writer, &folder.join("a.run"), 256, &mut Off, &mut go_on).unwrap()
@@ -267,7 +268,7 @@ fn a_spill_that_fails_leaves_no_file_and_keeps_the_terms() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = Writer::new(1024);
     for number in 0..5000u32 {
-        writer.add(&mut Off, format!("{number}").as_bytes(), number, 0);
+        writer.add(&mut Off, Term::of(format!("{number}").as_bytes()), number, 0);
     }
     let (mut count, path) = (Count::default(), folder.path().join("a.run"));
     let mut polls = 0;

@@ -4,10 +4,11 @@
 //! one starts a stream in the arena. Before anything is allocated the meter is told the new sum of arena and vocabulary,
 //! all of which a spill frees; between allocations it is told nothing but new terms.
 use crate::accounting::{Account, Meter};
+use crate::token::Term;
 use crate::writer::arena::Arena;
 use crate::writer::order::Order;
 use crate::writer::stream::{occurrence, varint};
-use crate::writer::vocabulary::{ALONE, Probe, Vocabulary};
+use crate::writer::vocabulary::{ALONE, Vocabulary};
 
 /// One field of one batch.
 #[derive(Debug)]
@@ -76,11 +77,11 @@ impl Writer {
     /// The next token: documents ascend, positions ascend within one. True if a block was added: time to ask whether to
     /// spill.
     #[inline(always)]
-    pub fn add<M: Meter>(&mut self, meter: &mut M, term: &[u8], document: u32, position: u32) -> bool {
+    pub fn add<M: Meter>(&mut self, meter: &mut M, term: Term<'_>, document: u32, position: u32) -> bool {
         self.documents_with_tokens += u32::from(position == 0);
-        let probe = Vocabulary::probe(term);
-        let Some(id) = self.vocabulary.find(probe, term) else {
-            return self.add_new(meter, probe, term, document, position);
+        let hash = Vocabulary::hash(term);
+        let Some(id) = self.vocabulary.find(hash, term) else {
+            return self.add_new(meter, hash, term, document, position);
         };
         let mut grown = false;
         let settled = self.settled;
@@ -121,17 +122,17 @@ impl Writer {
 
     /// A term that the vocabulary does not have yet.
     #[inline]
-    fn add_new<M: Meter>(&mut self, meter: &mut M, probe: Probe, term: &[u8], document: u32, position: u32) -> bool {
+    fn add_new<M: Meter>(&mut self, meter: &mut M, hash: u32, term: Term<'_>, document: u32, position: u32) -> bool {
         meter.new_term();
-        let (bytes, copied) = self.vocabulary.growth_bytes(term.len());
+        let (bytes, copied) = self.vocabulary.growth_bytes(term.length);
         if bytes == 0 {
-            self.vocabulary.insert(probe, term, document, position);
+            self.vocabulary.insert(hash, term, document, position);
             return false;
         }
         // while the table is copied the old one exists as well
         meter.account().charge(copied);
         meter.set_arena(self.settled + bytes);
-        self.vocabulary.insert(probe, term, document, position);
+        self.vocabulary.insert(hash, term, document, position);
         self.settle(meter);
         meter.account().release(copied);
         true
@@ -233,7 +234,7 @@ mod tests {
             for (document, terms) in documents.iter().enumerate() {
                 for (position, term) in terms.iter().enumerate() {
                     let (document, position) = (document as u32 * gap, position as u32 * gap);
-                    writer.add(&mut told, term.as_bytes(), document, position);
+                    writer.add(&mut told, Term::of(term.as_bytes()), document, position);
                     plain.entry(term.clone().into_bytes()).or_default().push((document, position));
                 }
             }
@@ -252,8 +253,12 @@ mod tests {
         let (mut writer, mut told) = (Writer::new(1 << 20), Told::default());
         let mut grown = 0;
         for number in 0..1_000_000u32 {
-            grown +=
-                usize::from(writer.add(&mut told, format!("{}", number % 5000).as_bytes(), number / 10, number % 10));
+            grown += usize::from(writer.add(
+                &mut told,
+                Term::of(format!("{}", number % 5000).as_bytes()),
+                number / 10,
+                number % 10,
+            ));
         }
         let blocks = writer.held_bytes() >> 20;
         assert!(

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`field`] | the writer itself: a term, a document and a position at a time |
 //! | [`vocabulary`] | the terms: a table, a record each, their bytes |
+//! | [`table`] | the terms' hashes, and which term has which |
 //! | [`arena`] | the postings: linked slices in blocks |
 //! | [`stream`] | how occurrences are written as bytes, and read back |
 //! | [`order`] | the terms in byte order, and a walk over them with their postings |
@@ -13,6 +14,7 @@ pub mod arena;
 pub mod field;
 pub mod order;
 pub mod stream;
+pub mod table;
 pub mod vocabulary;
 
 pub use field::Writer;

@@ -4,14 +4,13 @@
 //! of a longer one are in a block as well, and a term longer than a quarter of a block has one of its own. Records are in
 //! blocks too, so that nothing is copied when they grow; the table keeps the hashes, so that its growth touches neither
 //! records nor bytes. [`Vocabulary::growth_bytes`] says beforehand what a new term will allocate.
-use hashbrown::HashTable;
+use crate::token::Term;
+use crate::writer::table::Table;
 
 /// No first slice: the term has one occurrence so far, which is in the record.
 pub const ALONE: u32 = u32::MAX;
 /// Blocks left before the end of the addresses at which a vocabulary calls itself full.
 const MARGIN: usize = 8;
-/// Bytes that a table entry takes, with its control byte.
-const ENTRY: usize = size_of::<(u32, u32)>() + 1;
 
 /// A term, and where its postings are.
 #[derive(Debug, Clone, Copy)]
@@ -32,8 +31,7 @@ pub struct Record {
 /// The vocabulary of one writer.
 #[derive(Debug)]
 pub struct Vocabulary {
-    /// (hash, term id)
-    table: HashTable<(u32, u32)>,
+    table: Table,
     records: Vec<Vec<Record>>,
     record_shift: u32,
     terms: u32,
@@ -48,25 +46,6 @@ pub struct Vocabulary {
     term_bytes: usize,
 }
 
-/// The first 8 bytes of a term as a big-endian word.
-#[inline(always)]
-pub fn key(term: &[u8]) -> u64 {
-    if let Some(first) = term.first_chunk::<8>() {
-        return u64::from_be_bytes(*first);
-    }
-    let length = term.len() as u32;
-    if let (Some(first), Some(last)) = (term.first_chunk::<4>(), term.last_chunk::<4>()) {
-        return u64::from(u32::from_be_bytes(*first)) << 32
-            | u64::from(u32::from_be_bytes(*last)) << (8 * (8 - length));
-    }
-    match *term {
-        [a] => u64::from(a) << 56,
-        [a, b] => u64::from(a) << 56 | u64::from(b) << 48,
-        [a, b, c] => u64::from(a) << 56 | u64::from(b) << 48 | u64::from(c) << 40,
-        _ => 0,
-    }
-}
-
 /// Multiplies to 128 bits and folds the halves: the step of the hash.
 #[inline(always)]
 fn fold(a: u64, b: u64) -> u64 {
@@ -74,22 +53,25 @@ fn fold(a: u64, b: u64) -> u64 {
     wide as u64 ^ (wide >> 64) as u64
 }
 
-/// A hash of the term with fixed seeds, so that nothing depends on the run.
+const SEEDS: [u64; 3] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93, 0xA076_1D64_78BD_642F];
+
+/// A hash of a term with fixed seeds, so that nothing depends on the run.
 #[inline(always)]
-fn hash(key: u64, term: &[u8]) -> u64 {
-    const SEEDS: [u64; 3] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93, 0xA076_1D64_78BD_642F];
-    let mut state = fold(key ^ SEEDS[0], term.len() as u64 ^ SEEDS[1]);
-    if term.len() > 8 {
-        let rest = &term[8..];
-        let (pairs, _) = rest.as_chunks::<16>();
-        for pair in pairs {
-            state = fold(word(&pair[..8]) ^ state, word(&pair[8..]) ^ SEEDS[2]);
-        }
-        // the last 16 bytes overlap what came before, where the length is no multiple of 16
-        let last = &term[term.len().saturating_sub(16)..];
-        state = fold(word(&last[..8]) ^ state, word(&last[last.len() - 8..]) ^ SEEDS[1]);
+fn hash(term: Term<'_>) -> u32 {
+    let state = fold(term.key ^ SEEDS[0], term.length as u64 ^ SEEDS[1]);
+    let state = if term.length > 8 { hash_long(state, term.long) } else { state };
+    (state >> 32) as u32 ^ state as u32
+}
+
+#[inline]
+fn hash_long(state: u64, term: &[u8]) -> u64 {
+    let mut state = state;
+    for pair in term[8..].as_chunks::<16>().0 {
+        state = fold(word(&pair[..8]) ^ state, word(&pair[8..]) ^ SEEDS[2]);
     }
-    state
+    // the last 16 bytes overlap what came before, where the length is no multiple of 16
+    let last = &term[term.len().saturating_sub(16)..];
+    fold(word(&last[..8]) ^ state, word(&last[last.len() - 8..]) ^ SEEDS[1])
 }
 
 #[inline(always)]
@@ -97,25 +79,12 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// The table's hash of a kept half of a hash: it takes its tag from the upper end, its place from the lower.
-#[inline(always)]
-fn spread(half: u32) -> u64 {
-    u64::from(half) << 32 | u64::from(half)
-}
-
-/// What [`Vocabulary::probe`] makes of a term: look-up and insertion share it.
-#[derive(Debug, Clone, Copy)]
-pub struct Probe {
-    pub key: u64,
-    half: u32,
-}
-
 impl Vocabulary {
     /// A vocabulary without terms, which holds nothing. `block_bytes` as for the arena.
     pub fn new(block_bytes: usize) -> Vocabulary {
         let block_bytes = block_bytes.clamp(64, 64 << 20);
         Vocabulary {
-            table: HashTable::new(),
+            table: Table::default(),
             records: Vec::new(),
             record_shift: (block_bytes / size_of::<Record>()).max(16).ilog2(),
             terms: 0,
@@ -141,9 +110,7 @@ impl Vocabulary {
     /// Capacities of the table, the records and the bytes.
     #[inline]
     pub fn bytes(&self) -> usize {
-        self.table.allocation_size()
-            + (self.records.len() << self.record_shift) * size_of::<Record>()
-            + self.byte_block_bytes
+        self.table.bytes() + (self.records.len() << self.record_shift) * size_of::<Record>() + self.byte_block_bytes
     }
 
     /// What the terms need of that: records and bytes.
@@ -161,26 +128,27 @@ impl Vocabulary {
         self.blocks.len() + MARGIN >= 1 << (32 - self.shift) || self.terms >= u32::MAX - MARGIN as u32
     }
 
-    /// What look-up and insertion need of a term.
+    /// The hash that look-up and insertion need of a term.
     #[inline(always)]
-    pub fn probe(term: &[u8]) -> Probe {
-        let key = key(term);
-        Probe { key, half: (hash(key, term) >> 32) as u32 }
+    pub fn hash(term: Term<'_>) -> u32 {
+        hash(term)
     }
 
     /// The id of a term.
     #[inline(always)]
-    pub fn find(&self, probe: Probe, term: &[u8]) -> Option<u32> {
-        self.table
-            .find(spread(probe.half), |&(half, id)| {
-                half == probe.half && {
-                    let record = self.record(id);
-                    record.key == probe.key
-                        && record.length as usize == term.len()
-                        && (term.len() <= 8 || self.long(record)[8..] == term[8..])
-                }
-            })
-            .map(|&(_, id)| id)
+    pub fn find(&self, hash: u32, term: Term<'_>) -> Option<u32> {
+        let mut at = hash as usize;
+        loop {
+            // no closure: a term that is passed by address would be written to memory and read back for every token
+            let id = self.table.next(hash, &mut at)?;
+            let record = self.record(id);
+            if record.key == term.key
+                && record.length as usize == term.length
+                && (term.length <= 8 || self.long(record)[8..] == term.long[8..])
+            {
+                return Some(id);
+            }
+        }
     }
 
     /// The record of a term.
@@ -205,12 +173,8 @@ impl Vocabulary {
         if length > 8 && !self.fits(length) {
             bytes += if self.is_long(length) { length } else { self.block_bytes };
         }
-        let mut copied = 0;
-        if self.table.len() == self.table.capacity() {
-            copied = self.table.allocation_size();
-            bytes += copied.max(4 * ENTRY);
-        }
-        (bytes, copied)
+        let (more, copied) = self.table.growth_bytes();
+        (bytes + more, copied)
     }
 
     /// A term longer than a quarter of a block has a block of its own.
@@ -224,21 +188,18 @@ impl Vocabulary {
     }
 
     /// Adds a term that [`Vocabulary::find`] did not find, with its only occurrence. Lines are below 4 GiB, so terms are.
-    pub fn insert(&mut self, probe: Probe, term: &[u8], document: u32, position: u32) {
+    pub fn insert(&mut self, hash: u32, term: Term<'_>, document: u32, position: u32) {
         let id = self.terms;
         let record = Record {
-            key: probe.key,
-            length: term.len() as u32,
-            address: if term.len() > 8 { self.keep(term) } else { 0 },
+            key: term.key,
+            length: term.length as u32,
+            address: if term.length > 8 { self.keep(term.long) } else { 0 },
             last_document: document,
             last_position: position,
             head: ALONE,
             tail: 0,
         };
-        if self.table.len() == self.table.capacity() {
-            self.table.reserve(1, |&(half, _)| spread(half));
-        }
-        self.table.insert_unique(spread(probe.half), (probe.half, id), |&(half, _)| spread(half));
+        self.table.insert(hash, id);
         if id as usize >> self.record_shift == self.records.len() {
             self.records.push(Vec::with_capacity(1 << self.record_shift));
         }
@@ -308,16 +269,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_the_first_eight_bytes_filled_up() {
-        for length in 0..20usize {
-            let term: Vec<u8> = (1..=length as u8).collect();
-            let mut plain = [0u8; 8];
-            plain[..length.min(8)].copy_from_slice(&term[..length.min(8)]);
-            assert_eq!(key(&term), u64::from_be_bytes(plain), "{length}");
-        }
-    }
-
-    #[test]
     fn every_allocation_is_said_beforehand_to_the_byte() {
         for block_bytes in [64usize, 1024, 32 << 10] {
             let mut vocabulary = Vocabulary::new(block_bytes);
@@ -325,16 +276,15 @@ mod tests {
             assert_eq!(vocabulary.bytes(), 0);
             for number in 0..5000usize {
                 let term = format!("{number:x}{}", "y".repeat(number * 7 % 41 * usize::from(number % 3 == 0)));
-                let probe = Vocabulary::probe(term.as_bytes());
-                assert_eq!(vocabulary.find(probe, term.as_bytes()), None);
-                said += vocabulary.growth_bytes(term.len()).0;
-                vocabulary.insert(probe, term.as_bytes(), 1, 2);
-                let off = said.abs_diff(vocabulary.bytes());
-                assert!(off <= 64, "{off} bytes were not said, of {said}");
-                said = vocabulary.bytes();
-                assert_eq!(vocabulary.find(probe, term.as_bytes()), Some(number as u32));
+                let term = Term::of(term.as_bytes());
+                let hash = Vocabulary::hash(term);
+                assert_eq!(vocabulary.find(hash, term), None);
+                said += vocabulary.growth_bytes(term.length).0;
+                vocabulary.insert(hash, term, 1, 2);
+                assert_eq!(vocabulary.bytes(), said);
+                assert_eq!(vocabulary.find(hash, term), Some(number as u32));
                 let mut short = [0; 8];
-                assert_eq!(vocabulary.term(vocabulary.record(number as u32), &mut short), term.as_bytes());
+                assert_eq!(vocabulary.term(vocabulary.record(number as u32), &mut short), term.bytes(&mut [0; 8]));
             }
         }
     }
@@ -344,7 +294,8 @@ mod tests {
         let mut vocabulary = Vocabulary::new(1024);
         let (long, short) = ("z".repeat(100_000), "a123456789");
         for term in [short, &long, "b123456789"] {
-            vocabulary.insert(Vocabulary::probe(term.as_bytes()), term.as_bytes(), 0, 0);
+            let term = Term::of(term.as_bytes());
+            vocabulary.insert(Vocabulary::hash(term), term, 0, 0);
         }
         let mut buffer = [0; 8];
         assert_eq!(vocabulary.term(vocabulary.record(1), &mut buffer), long.as_bytes());

@@ -2,40 +2,81 @@
 //!
 //! The text is UTF-8 in which every maximal invalid part stands for U+FFFD, which is not alphanumeric. A single invalid
 //! byte taken as a separator gives the same tokens, because the bytes that follow it in the invalid part cannot start a
-//! character either. ASCII takes one table look-up a byte; other characters are decoded here, and asked about at `char`.
-//! The builder, the queries and nothing else use this file, so that both read text alike.
+//! character either. [`classes`] finds runs of ASCII letters, digits and bytes beyond ASCII, 64 bytes at a time; a run
+//! without bytes beyond ASCII is a token as it is, any other is decoded here, and asked about at `char`. ASCII separates
+//! whatever stands around it, so no character and no invalid part lies in two runs.
+//! The builder, the queries and nothing else use this folder, so that both read text alike.
+mod classes;
+
 use crate::error::Result;
+use classes::Runs;
+
+/// A token: up to 8 bytes are in its key, all of a longer one is in `long`.
+#[derive(Debug, Clone, Copy)]
+pub struct Term<'a> {
+    /// The first 8 bytes as a big-endian word, filled up with 0: terms sort by it.
+    pub key: u64,
+    pub length: usize,
+    /// The bytes, if there are more than 8.
+    pub long: &'a [u8],
+}
+
+impl<'a> Term<'a> {
+    /// The term of these bytes.
+    #[inline(always)]
+    pub fn of(bytes: &'a [u8]) -> Term<'a> {
+        Term { key: key(bytes), length: bytes.len(), long: bytes }
+    }
+
+    /// The bytes; those of a short one are put into `short`.
+    #[inline]
+    pub fn bytes<'b>(&'b self, short: &'b mut [u8; 8]) -> &'b [u8] {
+        if self.length > 8 {
+            return self.long;
+        }
+        *short = self.key.to_be_bytes();
+        &short[..self.length]
+    }
+}
+
+/// The first 8 bytes of a term as a big-endian word.
+#[inline(always)]
+pub fn key(term: &[u8]) -> u64 {
+    if let Some(first) = term.first_chunk::<8>() {
+        return u64::from_be_bytes(*first);
+    }
+    let length = term.len() as u32;
+    if let (Some(first), Some(last)) = (term.first_chunk::<4>(), term.last_chunk::<4>()) {
+        return u64::from(u32::from_be_bytes(*first)) << 32
+            | u64::from(u32::from_be_bytes(*last)) << (8 * (8 - length));
+    }
+    match *term {
+        [a] => u64::from(a) << 56,
+        [a, b] => u64::from(a) << 56 | u64::from(b) << 48,
+        [a, b, c] => u64::from(a) << 56 | u64::from(b) << 48 | u64::from(c) << 40,
+        _ => 0,
+    }
+}
 
 /// What receives the tokens of a text.
 pub trait Sink {
     /// The next token, lower-cased. Borrowed from the text where lower-casing changes nothing.
     fn token(&mut self, token: &[u8]) -> Result<()>;
 
+    /// The same for who can use a key.
+    #[inline]
+    fn term(&mut self, term: Term<'_>) -> Result<()> {
+        self.token(term.bytes(&mut [0; 8]))
+    }
+
     /// Called before the buffer for changed tokens grows from `old` to `new` bytes of capacity.
     fn scratch(&mut self, old: usize, new: usize);
 }
 
-/// A separator in [`CLASS`].
-const SEPARATOR: u8 = 0;
-/// A byte of a character beyond ASCII in [`CLASS`].
-const BEYOND: u8 = 0x80;
-
-/// For each byte its lower-case letter or digit, or [`SEPARATOR`], or [`BEYOND`].
-static CLASS: [u8; 256] = {
-    let mut table = [SEPARATOR; 256];
-    let mut byte = 0usize;
-    while byte < 256 {
-        let b = byte as u8;
-        table[byte] = match b {
-            b'0'..=b'9' | b'a'..=b'z' => b,
-            b'A'..=b'Z' => b + 32,
-            0x80..=0xFF => BEYOND,
-            _ => SEPARATOR,
-        };
-        byte += 1;
-    }
-    table
-};
+/// The bit that makes an ASCII letter lower case; digits have it anyway.
+const LOWER: u8 = 0x20;
+/// It, in every byte of a word.
+const LOWER_WORD: u64 = u64::from_ne_bytes([LOWER; 8]);
 
 /// Splits texts into tokens; keeps one buffer for tokens that lower-casing changes.
 #[derive(Debug, Default)]
@@ -62,59 +103,51 @@ impl Tokenizer {
     /// Hands every token of `text` to `sink`, in order.
     #[inline]
     pub fn each<S: Sink>(&mut self, text: &[u8], sink: &mut S) -> Result<()> {
-        let mut at = 0;
-        while at < text.len() {
-            let class = CLASS[usize::from(text[at])];
-            if class == SEPARATOR {
-                at += 1;
+        let mut runs = Runs::of(text);
+        while let Some(run) = runs.next() {
+            if run.beyond {
+                self.beyond_ascii(&text[run.start..run.end], sink)?;
                 continue;
             }
-            let start = at;
-            let mut changed = 0u8;
-            // the classes of an ASCII token are below BEYOND; 0 wraps to 255 and ends the run as well
-            while at < text.len() {
-                let byte = text[at];
-                let class = CLASS[usize::from(byte)];
-                if class.wrapping_sub(1) >= BEYOND - 1 {
-                    break;
-                }
-                changed |= class ^ byte;
-                at += 1;
-            }
-            if at < text.len() && text[at] >= 0x80 {
-                at = self.beyond_ascii(text, start, at, sink)?;
-            } else if changed == 0 {
-                sink.token(&text[start..at])?;
+            let length = run.end - run.start;
+            // the parts of a term stay apart until the call: put together in memory here, they would be read back at once
+            let (first, long) = if length <= 8 {
+                let first = match text[run.start..].first_chunk::<8>() {
+                    // what stands behind the token is cut off
+                    Some(eight) => u64::from_be_bytes(*eight) & u64::MAX << (64 - 8 * length),
+                    None => key(&text[run.start..run.end]),
+                };
+                (first | LOWER_WORD & u64::MAX << (64 - 8 * length), &[][..])
             } else {
-                let token = &text[start..at];
-                self.scratch.clear();
-                self.room(token.len(), sink);
-                self.scratch.extend_from_slice(token);
-                self.scratch.make_ascii_lowercase();
-                sink.token(&self.scratch)?;
-            }
+                let long =
+                    if run.upper { self.lowered(&text[run.start..run.end], sink) } else { &text[run.start..run.end] };
+                (key(long), long)
+            };
+            sink.term(Term { key: first, length, long })?;
         }
         Ok(())
     }
 
-    /// A token that starts at `start`, is ASCII up to `at`, and may go on with a character beyond. Returns where to go on.
+    /// The tokens of a run with bytes beyond ASCII.
     #[inline(never)]
-    fn beyond_ascii<S: Sink>(&mut self, text: &[u8], start: usize, at: usize, sink: &mut S) -> Result<usize> {
+    fn beyond_ascii<S: Sink>(&mut self, run: &[u8], sink: &mut S) -> Result<()> {
+        let mut at = 0;
+        while at < run.len() {
+            at = self.token_of_run(run, at, sink)?;
+        }
+        Ok(())
+    }
+
+    /// The token at `start`, if there is one. Returns where to go on.
+    fn token_of_run<S: Sink>(&mut self, text: &[u8], start: usize, sink: &mut S) -> Result<usize> {
         self.scratch.clear();
-        let mut at = at;
+        let mut at = start;
         // bytes of [start, copied) are in the buffer, lower-cased; nothing was changed while the buffer is empty
         let mut copied = start;
         let mut changed = false;
-        if text[start..at].iter().any(u8::is_ascii_uppercase) {
-            changed = true;
-        }
         while let Some(&byte) = text.get(at) {
             if byte < 0x80 {
-                let class = CLASS[usize::from(byte)];
-                if class == SEPARATOR {
-                    break;
-                }
-                changed |= class != byte;
+                changed |= byte.is_ascii_uppercase();
                 at += 1;
                 continue;
             }
@@ -136,18 +169,22 @@ impl Tokenizer {
         }
         if changed {
             self.copy_lowered(&text[copied..at], sink);
-            if !self.scratch.is_empty() {
-                sink.token(&self.scratch)?;
-            }
+            sink.term(Term::of(&self.scratch))?;
         } else if at > start {
-            sink.token(&text[start..at])?;
+            sink.term(Term::of(&text[start..at]))?;
         }
-        // the byte that ended the token separates, whatever it is; a whole character is skipped at once
-        Ok(match text.get(at) {
-            Some(&byte) if byte >= 0x80 => at + decode(&text[at..]).map_or(1, |(_, length)| length),
-            Some(_) => at + 1,
-            None => at,
-        })
+        // what ended the token separates; a whole character is skipped at once
+        Ok(at + text.get(at..).and_then(decode).map_or(1, |(_, length)| length))
+    }
+
+    /// An ASCII token in lower case.
+    #[inline]
+    fn lowered<S: Sink>(&mut self, token: &[u8], sink: &mut S) -> &[u8] {
+        self.scratch.clear();
+        self.room(token.len(), sink);
+        self.scratch.extend_from_slice(token);
+        self.scratch.iter_mut().for_each(|byte| *byte |= LOWER);
+        &self.scratch
     }
 
     /// Appends bytes of which only ASCII letters have to be lower-cased.
@@ -243,6 +280,16 @@ mod tests {
         tokenizer.each(bytes, &mut all).unwrap();
         assert_eq!(tokenizer.allocated_bytes(), all.scratch, "growth of the buffer is announced");
         all.tokens
+    }
+
+    #[test]
+    fn a_key_is_the_first_eight_bytes_filled_up() {
+        for length in 0..20usize {
+            let term: Vec<u8> = (1..=length as u8).collect();
+            let mut plain = [0u8; 8];
+            plain[..length.min(8)].copy_from_slice(&term[..length.min(8)]);
+            assert_eq!(key(&term), u64::from_be_bytes(plain), "{length}");
+        }
     }
 
     #[test]
