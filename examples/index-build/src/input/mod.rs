@@ -2,11 +2,11 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | [`list`] | the input's files, walked in order, and their format |
+//! | [`mod@list`] | the input's files, walked in order, and their format |
 //! | [`batch`] | where batches end, which depends on the input alone |
 //! | [`lines`] | the lines of a part of a file, read in blocks |
 //! | [`json`] | a JSON line as the string values of its fields |
-//! | [`digest`] | length and SHA-256 of all input |
+//! | [`mod@digest`] | length and SHA-256 of all input |
 //!
 //! A file that changes its length while it is read is an error wherever it is noticed.
 pub mod batch;
