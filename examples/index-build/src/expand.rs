@@ -74,6 +74,10 @@ pub fn expand(options: &ExpandOptions, written: &AtomicU64, signal: &AtomicI32) 
     if options.out.is_dir() {
         return Err(Error::Usage(format!("{}: --out is a folder, not a file", options.out.display())));
     }
+    // renaming over a device or a pipe would put a file in its place
+    if fs::metadata(&options.out).is_ok_and(|out| !out.is_file()) {
+        return Err(Error::Usage(format!("{}: --out is there and no regular file", options.out.display())));
+    }
     let temporary = Temporary::create(&options.out)?;
     let mut file = &temporary.file;
     let done = expand_to(&options.input, options.bytes, options.seed, signal, &mut |piece| {
@@ -194,12 +198,19 @@ struct Temporary {
 impl Temporary {
     fn create(out: &Path) -> Result<Temporary> {
         let name = out.file_name().ok_or_else(|| Error::Usage(format!("{}: --out names no file", out.display())))?;
-        let mut temporary = std::ffi::OsString::from(".");
-        temporary.push(name);
-        temporary.push(format!(".{}.tmp", std::process::id()));
-        let path = out.with_file_name(temporary);
-        let file = File::create_new(&path).map_err(Error::io("creating", &path))?;
-        Ok(Temporary { path, file, renamed: false })
+        // of a long name the beginning, so that this one is not too long
+        let beginning: String = name.to_string_lossy().chars().take(32).collect();
+        let process = std::process::id();
+        let mut number = 0u32;
+        loop {
+            let path = out.with_file_name(format!(".{beginning}.{process}-{number}.tmp"));
+            match File::create_new(&path) {
+                Ok(file) => return Ok(Temporary { path, file, renamed: false }),
+                // a process that had this number was killed
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < u32::MAX => number += 1,
+                Err(error) => return Err(Error::io("creating", &path)(error)),
+            }
+        }
     }
 
     fn rename(mut self, out: &Path) -> Result<()> {

@@ -25,6 +25,7 @@ pub mod expand;
 pub mod input;
 pub mod inspect;
 pub mod manifest;
+mod open_files;
 pub mod options;
 pub mod query;
 pub mod report;

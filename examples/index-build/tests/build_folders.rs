@@ -101,11 +101,40 @@ fn missing_parents_are_created_and_go_again_when_the_build_fails() {
         BuildOptions { index: index.clone(), inputs: vec![case.folder.path().join("absent")], ..case.options() };
     run(&failing).unwrap_err();
     assert_eq!(names(case.folder.path()), ["a.log"]);
+    // and when only some of them can be created
+    let impossible = case.folder.path().join("x/y").join("z".repeat(300)).join("index");
+    let error = run(&BuildOptions { index: impossible, ..case.options() }).unwrap_err();
+    assert_eq!((error.exit_code(), names(case.folder.path())), (1, vec!["a.log".to_owned()]), "{error}");
     run(&BuildOptions { index: index.clone(), ..case.options() }).unwrap();
     assert_eq!(names(&case.folder.path().join("x/y")), ["index"]);
     for nameless in ["/", ".."] {
         let error = run(&BuildOptions { index: nameless.into(), ..case.options() }).unwrap_err();
         assert_eq!(error.exit_code(), 2, "{error}");
+    }
+}
+
+#[test]
+fn an_index_folder_may_have_the_longest_name_there_is() {
+    let case = Case::new();
+    for name in ["n".repeat(255), "\u{E9}".repeat(127)] {
+        let index = case.folder.path().join(&name);
+        run(&BuildOptions { index: index.clone(), ..case.options() }).unwrap();
+        run(&BuildOptions { index: index.clone(), force: true, ..case.options() }).unwrap();
+        assert_eq!(names(case.folder.path()), ["a.log", name.as_str()]);
+        fs::remove_dir_all(index).unwrap();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_nowhere_is_no_index_folder() {
+    let case = Case::new();
+    for to in ["absent", "index"] {
+        std::os::unix::fs::symlink(to, &case.index).unwrap();
+        let error = run(&case.options()).unwrap_err();
+        assert!(error.exit_code() == 2 && error.to_string().contains("leads nowhere"), "{error}");
+        assert_eq!(names(case.folder.path()), ["a.log", "index"]);
+        fs::remove_file(&case.index).unwrap();
     }
 }
 

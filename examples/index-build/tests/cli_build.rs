@@ -327,6 +327,32 @@ fn spills_to_a_file_system_in_memory_are_warned_of_charged_or_refused() {
     assert_eq!(names(memory.path()), [""; 0]);
 }
 
+/// B44, at the command: more segments and runs than files may be open.
+#[cfg(unix)]
+#[test]
+fn many_segments_and_runs_are_built_and_read_under_a_small_limit_of_open_files() {
+    let dir = folder(&[("in.log", &log_lines(8_000))]);
+    let (input, index) = (at(&dir, "in.log"), at(&dir, "index"));
+    let under = |most: u32, options: &[&str]| {
+        let mut command = std::process::Command::new("sh");
+        let script = format!("ulimit -n {most}; exec \"$@\"");
+        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_index-build")]).args(options);
+        command::Said::of(command).json()
+    };
+    let mut sha = Vec::new();
+    // 64: fewer than the files of 30 segments; 20: little more than what one batch needs
+    for (most, batch) in [(64, "8KiB"), (64, "2KiB"), (20, "8KiB")] {
+        let limits = ["--threads", "8", "--budget", "64KiB", "--writer-cap", "4KiB", "--block-bytes", "1KiB"];
+        let build = ["build", "--input", &input, "--index", &index, "--batch-bytes", batch, "--json", "--force"];
+        let built = under(most, &[&build[..], &limits, &["--sync", "none"]].concat());
+        assert!(built["segments"].as_u64() > Some(21) && built["runs"].as_u64() > Some(100), "{built}");
+        sha.push((batch, built["index_sha256"].as_str().unwrap().to_owned()));
+        let found = under(most, &["query", "--index", &index, "--term", "line", "--json"]);
+        assert_eq!(found["documents"], 8_000);
+    }
+    assert_eq!(sha[0], sha[2]);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_a_build_with_its_code_and_nothing_stays() {

@@ -120,6 +120,28 @@ fn an_expansion_that_cannot_be_done_leaves_everything_as_it_was() {
 
 #[cfg(unix)]
 #[test]
+fn an_expansion_never_takes_the_place_of_a_device_or_a_socket() {
+    use std::os::unix::fs::FileTypeExt;
+    let dir = folder(&[("in.log", b"abc12")]);
+    let out = at(&dir, "socket");
+    let _socket = std::os::unix::net::UnixListener::bind(&out).unwrap();
+    let said = run(["expand", "--input", &at(&dir, "in.log"), "--out", &out, "--bytes", "1kB", "--seed", "1"]);
+    assert_eq!(said.failure(2), format!("{out}: --out is there and no regular file"));
+    assert!(std::fs::metadata(&out).unwrap().file_type().is_socket());
+    assert_eq!(names(dir.path()), ["in.log", "socket"]);
+}
+
+#[test]
+fn an_expansion_may_have_the_longest_name_there_is() {
+    let long = "n".repeat(255);
+    let dir = folder(&[("in.log", b"abc12")]);
+    let out = at(&dir, &long);
+    run(["expand", "--input", &at(&dir, "in.log"), "--out", &out, "--bytes", "1kB", "--seed", "1", "--json"]).json();
+    assert_eq!(names(dir.path()), ["in.log", &long]);
+}
+
+#[cfg(unix)]
+#[test]
 fn a_signal_ends_an_expansion_with_its_code_and_nothing_stays() {
     use std::process::Stdio;
     for (signal, code, text) in [

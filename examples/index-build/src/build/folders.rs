@@ -2,7 +2,7 @@
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
 use crate::options::SpillOnRam;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,14 +14,14 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// Creates `parent/.NAME.KIND-PROCESS-NUMBER`.
-    fn create(parent: &Path, name: &OsString, kind: &str) -> Result<Temporary> {
+    /// Creates `parent/.NAME.KIND-PROCESS-NUMBER`; of a long name only the beginning, so that this one is not too long.
+    fn create(parent: &Path, name: &OsStr, kind: &str) -> Result<Temporary> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {
             // Relaxed: only the numbers have to differ
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let mut folder = OsString::from(".");
-            folder.push(name);
+            folder.push(beginning(name));
             folder.push(format!(".{kind}-{}-{number}", std::process::id()));
             let path = parent.join(folder);
             match fs::create_dir(&path) {
@@ -56,6 +56,15 @@ impl Drop for Temporary {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
+}
+
+/// As much of a name as leaves room for more in the same name.
+fn beginning(name: &OsStr) -> OsString {
+    const MOST_CHARACTERS: usize = 32;
+    if name.len() <= MOST_CHARACTERS {
+        return name.to_owned();
+    }
+    name.to_string_lossy().chars().take(MOST_CHARACTERS).collect::<String>().into()
 }
 
 /// The index folder of a build.
@@ -100,6 +109,10 @@ impl Target {
                 }
                 (fs::canonicalize(index).map_err(Error::io("reading", index))?, replaces)
             }
+            // the new index cannot take the name of a link
+            Err(_) if fs::read_link(index).is_ok() => {
+                return Err(Error::Usage(format!("--index {shown} is a link that leads nowhere")));
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => (index.to_owned(), false),
             Err(error) => return Err(Error::io("reading", index)(error)),
         };
@@ -112,8 +125,9 @@ impl Target {
         };
         let created = parent.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).last();
         let created = created.map(Path::to_owned);
-        fs::create_dir_all(&parent).map_err(Error::io("creating", &parent))?;
+        // before they are created: some may be when one cannot be
         let target = Target { parent, name, replaces, created, published: false };
+        fs::create_dir_all(&target.parent).map_err(Error::io("creating", &target.parent))?;
         Ok(target)
     }
 
@@ -150,7 +164,7 @@ impl Drop for Target {
             // folders that were created for nothing; only empty ones go
             let mut folder = Some(self.parent.as_path());
             while let Some(path) = folder.filter(|path| path.starts_with(created)) {
-                if fs::remove_dir(path).is_err() {
+                if fs::remove_dir(path).is_err() && path.exists() {
                     break;
                 }
                 folder = path.parent();

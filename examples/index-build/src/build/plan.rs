@@ -4,6 +4,7 @@
 //! small part of it. None of them changes the index: that depends on input, format, fields and batch size alone.
 use crate::error::{Error, Result};
 use crate::input::{Inputs, Kind, json};
+use crate::open_files::most_open_files;
 use crate::options::{Accounting, BuildOptions};
 use crate::run::Limits;
 use plimsoll::{Bytes, GlobalMemoryLimiter, KIB, MIB};
@@ -31,6 +32,8 @@ pub(super) struct Plan {
     pub(super) writer_cap_bytes: Option<usize>,
     pub(super) quantum_bytes: Option<usize>,
     pub(super) limits: Limits,
+    /// Finished files that may stay open until they are synced.
+    pub(super) kept_files: usize,
     pub(super) input_block_bytes: usize,
     pub(super) skip_bad: bool,
 }
@@ -100,8 +103,11 @@ impl Plan {
         };
         let batches = inputs.bytes.div_ceil(options.batch_bytes).max(1);
         let threads = options.threads.min(usize::try_from(batches).unwrap_or(usize::MAX));
+        let descriptors = Descriptors::share(most_open_files(), threads);
+        let threads = descriptors.threads;
         let each = options.budget_bytes.map_or(usize::MAX, |budget| budget / threads);
         let run_block = (each / 64).clamp(KIB, 64 * KIB);
+        let fan_in = (each / 4 / run_block).clamp(4, 64).min(descriptors.fan_in);
         let plan = Plan {
             fields,
             batch_bytes: options.batch_bytes,
@@ -111,7 +117,8 @@ impl Plan {
             floor_bytes,
             writer_cap_bytes: options.writer_cap_bytes,
             quantum_bytes: options.quantum_bytes,
-            limits: Limits { block_bytes: run_block, fan_in: fan_in(threads, each / 4 / run_block) },
+            limits: Limits { block_bytes: run_block, fan_in },
+            kept_files: descriptors.kept,
             input_block_bytes: (each / 16).clamp(4 * KIB, 128 * KIB) & !(4 * KIB - 1),
             skip_bad: options.skip_bad,
             inputs,
@@ -161,20 +168,50 @@ impl Plan {
     }
 }
 
-/// Sources that a merge opens at once: no more than the memory of a thread's share and its part of the descriptors allow.
-fn fan_in(threads: usize, by_memory: usize) -> usize {
-    // the other files of a thread: input, three of a segment, a run that is written; and some of the process
-    let by_descriptors = (descriptors().saturating_sub(64) / threads).saturating_sub(8);
-    by_memory.clamp(4, 64).min(by_descriptors.max(2))
+/// How the file descriptors of the process are shared out: none of it changes the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Descriptors {
+    /// flush threads that can have all that a batch needs
+    threads: usize,
+    /// sources of a merge
+    fan_in: usize,
+    /// finished files that are kept open until they are synced
+    kept: usize,
 }
 
-#[cfg(unix)]
-fn descriptors() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    limit.current.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX))
+/// Standard streams, signals, the digest, the look for a batch's end, and some that a library may want.
+const OF_THE_PROCESS: usize = 12;
+/// Three files of a segment, a run that is written, and one to spare.
+const OF_A_THREAD: usize = 5;
+/// Finished segment files that are kept open at most.
+const MOST_KEPT: usize = 192;
+
+impl Descriptors {
+    fn share(most: usize, threads: usize) -> Descriptors {
+        let kept = (most.saturating_sub(32) / 2).min(MOST_KEPT);
+        let left = most.saturating_sub(OF_THE_PROCESS + kept);
+        let threads = threads.min(left / (OF_A_THREAD + 2)).max(1);
+        Descriptors { threads, fan_in: (left / threads).saturating_sub(OF_A_THREAD).max(2), kept }
+    }
 }
 
-#[cfg(not(unix))]
-fn descriptors() -> usize {
-    512
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_threads_together_stay_below_the_limit_of_open_files() {
+        for most in 20..3000 {
+            for threads in [1, 2, 8, 30, 1000] {
+                let shared = Descriptors::share(most, threads);
+                let all = OF_THE_PROCESS + shared.kept + shared.threads * (OF_A_THREAD + shared.fan_in);
+                assert!(all <= most && shared.threads <= threads && shared.fan_in >= 2, "{most}: {shared:?}");
+            }
+        }
+        let usual = Descriptors::share(1024, 8);
+        assert_eq!((usual.threads, usual.kept), (8, MOST_KEPT));
+        assert!(usual.fan_in >= 64);
+        assert_eq!(Descriptors::share(0, 8), Descriptors { threads: 1, fan_in: 2, kept: 0 });
+        assert_eq!(Descriptors::share(usize::MAX, 8).threads, 8);
+    }
 }

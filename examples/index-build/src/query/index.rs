@@ -3,11 +3,14 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::manifest::{self, Manifest};
+use crate::open_files::most_open_files;
 use crate::segment::{Part, Segment};
 
-/// Up to so many segments keep their three files open; above, a file is opened for each read, so that an index of any
-/// number of segments stays under the usual limit of 1,024 open files.
+/// Up to so many segments keep their three files open, fewer where few files may be open; above, a file is opened for each
+/// read, so that an index of any number of segments can be read under any limit.
 const KEEP_OPEN: usize = 64;
+/// Of the limit, what is left to everything else.
+const OTHER_FILES: usize = 32;
 
 /// An open index.
 #[derive(Debug)]
@@ -25,7 +28,8 @@ impl Index {
     /// the manifest says.
     pub fn open(dir: &Path) -> Result<Index> {
         let manifest = Manifest::read(dir)?;
-        let keep_open = manifest.segments.len() <= KEEP_OPEN;
+        let most = most_open_files().saturating_sub(OTHER_FILES) / Part::ALL.len();
+        let keep_open = manifest.segments.len() <= KEEP_OPEN.min(most);
         let mut segments = Vec::with_capacity(manifest.segments.len());
         let (mut tokens, mut postings) = (0u64, 0u64);
         for entry in &manifest.segments {
