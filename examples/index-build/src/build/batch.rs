@@ -240,7 +240,8 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
         let mut fields: Vec<(String, Field<M>)> =
             std::mem::take(&mut self.names).into_iter().zip(self.fields.drain(..)).collect();
         fields.sort_by(|a, b| a.0.cmp(&b.0));
-        let mut into = IntoSegment::create(shared, number, &mut self.account)?;
+        let written = fields.iter().map(|(_, field)| field.written_bytes()).sum();
+        let mut into = IntoSegment::create(shared, number, written, &mut self.account)?;
         let (mut tokens, mut postings) = (0, 0);
         let mut rest = fields.as_mut_slice();
         while let Some(((name, field), behind)) = rest.split_first_mut() {

@@ -63,6 +63,11 @@ impl<M: Mode> Field<M> {
         Ok(())
     }
 
+    /// What its merge will read, about.
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.writer.used_bytes() as u64 + self.spills.runs().iter().map(|run| run.bytes).sum::<u64>()
+    }
+
     /// After each document.
     #[inline]
     pub(super) fn document_done(&mut self, shared: &Shared<'_, M>) -> Result<()> {
@@ -151,6 +156,8 @@ pub(super) struct IntoSegment<'a, A: Account> {
     pub(super) segment: SegmentWriter,
     decoder: Decoder,
     account: &'a mut A,
+    /// charged as long as the segment is written
+    expected: usize,
     charged: usize,
     /// terms since the charge was settled
     terms: u32,
@@ -158,6 +165,10 @@ pub(super) struct IntoSegment<'a, A: Account> {
     long: usize,
 }
 
+/// What a new segment's writer takes, about; most of it is ZSTD's context. Said before the first one is there to be asked.
+const NEW_SEGMENT_BYTES: usize = 128 << 10;
+/// What its buffers grow by at most: pages of postings, positions and terms, and a dictionary block in its three forms.
+const GROWN_SEGMENT_BYTES: usize = 4 * (64 << 10);
 /// Terms after which the segment's own account of its memory is looked at again.
 const SETTLE_TERMS: u32 = 256;
 /// A term of more bytes is looked at at once.
@@ -166,9 +177,20 @@ const LONG_TERM: usize = 1 << 10;
 const LONG_COPIES: usize = 4;
 
 impl<'a, A: Account> IntoSegment<'a, A> {
-    /// Creates the segment's files. `expected` bytes are charged before that.
-    pub(super) fn create<M: Mode>(shared: &Shared<'_, M>, number: u32, account: &'a mut A) -> Result<Self> {
-        let expected = shared.counts.segment_bytes.load(Ordering::Relaxed);
+    /// Creates the segment's files. What its writer takes when it is new, and what its buffers may grow by when `written`
+    /// bytes of terms and postings go through them, is charged before that.
+    pub(super) fn create<M: Mode>(
+        shared: &Shared<'_, M>,
+        number: u32,
+        written: u64,
+        account: &'a mut A,
+    ) -> Result<Self> {
+        let new = match shared.counts.segment_bytes.load(Ordering::Relaxed) {
+            0 => NEW_SEGMENT_BYTES,
+            known => known,
+        };
+        let grown = usize::try_from(written.saturating_mul(2)).unwrap_or(usize::MAX).min(GROWN_SEGMENT_BYTES);
+        let expected = new + grown;
         account.charge(expected);
         let created = SegmentWriter::create(shared.index, number);
         let segment = match created {
@@ -179,14 +201,21 @@ impl<'a, A: Account> IntoSegment<'a, A> {
             }
         };
         shared.counts.segment_bytes.store(segment.allocated_bytes(), Ordering::Relaxed);
-        let mut into =
-            IntoSegment { segment, decoder: Decoder::default(), account, charged: expected, terms: 0, long: 0 };
+        let mut into = IntoSegment {
+            segment,
+            decoder: Decoder::default(),
+            account,
+            expected,
+            charged: expected,
+            terms: 0,
+            long: 0,
+        };
         into.settle();
         Ok(into)
     }
 
     fn settle(&mut self) {
-        let now = self.segment.allocated_bytes();
+        let now = self.segment.allocated_bytes().max(self.expected);
         if now > self.charged {
             self.account.charge(now - self.charged);
         } else {
