@@ -1,8 +1,9 @@
 //! B08: what a build says it holds is at least 95 % of what its allocator has live, at every change of either.
 //!
-//! C allocations, which are the contexts of ZSTD, count as well. The accounting of this test is plimsoll's with a look at the allocator at every call: before each allocation, after
+//! The accounting of this test is plimsoll's with a look at the allocator at every call: before each allocation, after
 //! each release, at every block, before, during and after each spill, and through the merge. So the samples are taken on
-//! the thread that allocates, at the moments that matter, and not by a clock.
+//! the thread that allocates, at the moments that matter, and not by a clock. ZSTD's contexts, which C allocates, count as
+//! everything else does.
 #![expect(unsafe_code, reason = "an allocator that counts")]
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it has to be")]
 mod common;

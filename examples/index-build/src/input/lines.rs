@@ -18,11 +18,15 @@ pub struct Line<'a> {
     pub offset: u64,
 }
 
+/// No line is longer: lengths and addresses of terms are kept in 32 bits.
+const MOST_LINE_BYTES: usize = u32::MAX as usize;
+
 /// Reads parts, one after the other.
 #[derive(Debug)]
 pub struct Lines {
     buffer: Vec<u8>,
     block_bytes: usize,
+    most_line_bytes: usize,
     /// the current line's start
     start: usize,
     /// no line end before this
@@ -46,7 +50,15 @@ impl Lines {
     pub fn new(block_bytes: usize, account: &mut impl Account) -> Lines {
         let block_bytes = block_bytes.max(16);
         account.charge(block_bytes);
-        Lines { buffer: vec![0; block_bytes], block_bytes, start: 0, scanned: 0, end: 0, open: None }
+        Lines {
+            buffer: vec![0; block_bytes],
+            block_bytes,
+            most_line_bytes: MOST_LINE_BYTES,
+            start: 0,
+            scanned: 0,
+            end: 0,
+            open: None,
+        }
     }
 
     /// The buffer's capacity.
@@ -88,7 +100,7 @@ impl Lines {
             if let Some(found) = memchr::memchr(b'\n', &self.buffer[self.scanned..self.end]) {
                 let (from, to) = (self.start, self.scanned + found);
                 (self.start, self.scanned) = (to + 1, to + 1);
-                return Ok(Some(self.line(from, to)));
+                return self.line(inputs, from, to).map(Some);
             }
             self.scanned = self.end;
             if !self.fill(inputs, account, block)? {
@@ -98,15 +110,34 @@ impl Lines {
                 // the last piece of a file that does not end with 0x0A
                 let (from, to) = (self.start, self.end);
                 self.start = to;
-                return Ok(Some(self.line(from, to)));
+                return self.line(inputs, from, to).map(Some);
             }
         }
     }
 
     #[inline]
-    fn line(&self, from: usize, to: usize) -> Line<'_> {
-        let behind = (self.end - from) as u64;
-        Line { bytes: &self.buffer[from..to], offset: self.open.as_ref().map_or(0, |open| open.read - behind) }
+    fn line(&self, inputs: &Inputs, from: usize, to: usize) -> Result<Line<'_>> {
+        let offset = self.offset(from);
+        if to - from > self.most_line_bytes {
+            return Err(self.too_long(inputs, offset));
+        }
+        Ok(Line { bytes: &self.buffer[from..to], offset })
+    }
+
+    /// Where a byte of the buffer is in the file.
+    #[inline]
+    fn offset(&self, at: usize) -> u64 {
+        let behind = (self.end - at) as u64;
+        self.open.as_ref().map_or(0, |open| open.read - behind)
+    }
+
+    /// The error of the line at `offset`.
+    #[cold]
+    fn too_long(&self, inputs: &Inputs, offset: u64) -> Error {
+        let Some(open) = &self.open else { return Error::Failed("a line without a file".to_owned()) };
+        let path = &inputs.files[open.part.file].path;
+        let why = format!("longer than {} bytes", self.most_line_bytes);
+        line_number(path, offset).map_or_else(|error| error, |line| Error::Input { path: path.clone(), line, why })
     }
 
     /// Reads on; false at the part's end.
@@ -116,6 +147,10 @@ impl Lines {
         account: &mut A,
         block: &mut impl FnMut(usize) -> Result<()>,
     ) -> Result<bool> {
+        // all of the buffer is one line that goes on
+        if self.end - self.start > self.most_line_bytes {
+            return Err(self.too_long(inputs, self.offset(self.start)));
+        }
         let Some(open) = &mut self.open else { return Ok(false) };
         let path = &inputs.files[open.part.file].path;
         if open.read == open.part.end {
@@ -262,6 +297,26 @@ mod tests {
         assert_eq!(count.0, lines.allocated_bytes());
         assert_eq!(line_number(&path, 1_000_001).unwrap(), 2);
         assert_eq!(line_number(&path, 0).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_line_longer_than_its_length_can_be_kept_is_told_with_its_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        for (end, bytes) in [("\n", 101usize), ("", 101), ("\nz", 101), ("", 5000), ("\nz", 5000)] {
+            std::fs::write(&path, ["one\n", &"y".repeat(100), "\n", &"x".repeat(bytes), end].concat()).unwrap();
+            let inputs = crate::input::list(std::slice::from_ref(&path), Format::Text).unwrap();
+            let mut count = Count::default();
+            let mut lines = Lines::new(64, &mut count);
+            lines.most_line_bytes = 100;
+            lines.open(&inputs, Part { file: 0, start: 0, end: inputs.bytes }).unwrap();
+            for length in [3, 100] {
+                assert_eq!(lines.next(&inputs, &mut count, &mut |_| Ok(())).unwrap().unwrap().bytes.len(), length);
+            }
+            let error = lines.next(&inputs, &mut count, &mut |_| Ok(())).unwrap_err();
+            assert!(error.to_string().ends_with("a, line 3: longer than 100 bytes"), "{error}");
+            assert!(lines.allocated_bytes() <= 512, "no more is read than it takes to see it");
+        }
     }
 
     #[test]
