@@ -361,6 +361,11 @@ fn what_is_held_is_at_least_95_percent_of_what_is_live_at_every_sample() {
         assert!(sampled(&capped).spills.load(Ordering::Relaxed) > 2);
     }
 
+    // a segment each document: what the batches came to is all there is
+    let tiny = BuildOptions { batch_bytes: 1, inputs: vec![write(folder.path(), "tiny.log", &text(3000))], ..few };
+    let look = sampled(&BuildOptions { index: common::fresh(folder.path()), ..tiny });
+    assert!(look.samples.load(Ordering::Relaxed) > 1000, "{look:?}");
+
     // long lines and terms: buffers that grow for one of them
     let long =
         [vec![b'x'; 3 << 20], b"\n".to_vec(), "Y \u{23A}".repeat(1 << 20).into_bytes(), b"\nz\n".to_vec()].concat();

@@ -14,6 +14,7 @@ use crate::input::{Batch, Kind, Lines, line_number};
 use crate::manifest::{FileEntry, SegmentEntry};
 use crate::token::{Sink, Term, Tokenizer};
 use std::cell::Cell;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// What a reporter with an arena takes on the heap, about.
@@ -34,6 +35,16 @@ pub(super) struct Done {
 }
 
 impl Done {
+    /// What it takes until the index is published.
+    pub(super) fn allocated_bytes(&self) -> usize {
+        let files = self.files.iter().map(|file| size_of::<FileEntry>() + file.name.capacity()).sum::<usize>();
+        let written = self.written.iter().map(|file| size_of::<Written>() + file.name.capacity()).sum::<usize>();
+        let lists = (self.files.capacity() - self.files.len()) * size_of::<FileEntry>()
+            + (self.written.capacity() - self.written.len()) * size_of::<Written>();
+        // itself in a tree, then in a list
+        2 * size_of::<Done>() + files + written + lists
+    }
+
     /// Its entry in the manifest.
     pub(super) fn entry(&mut self, document_base: u64) -> SegmentEntry {
         let files = std::mem::take(&mut self.files);
@@ -50,7 +61,10 @@ pub(super) fn run<M: Mode>(shared: &Shared<'_, M>, batch: Batch, mut ticket: Tic
         bad_line(shared, seen.file, seen.offset, too_many_fields())
     });
     match built.and_then(|()| building.segment()) {
-        Ok(done) => shared.outcome.done(done),
+        Ok(done) => {
+            shared.kept.lock().unwrap_or_else(PoisonError::into_inner).charge(done.allocated_bytes());
+            shared.outcome.done(done);
+        }
         Err(error) => shared.outcome.fail(place, error),
     }
 }
@@ -264,8 +278,8 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
             skipped: self.skipped,
             tokens,
             postings,
-            files: Vec::new(),
-            written: Vec::new(),
+            files: Vec::with_capacity(files.len()),
+            written: Vec::with_capacity(files.len()),
         };
         for file in files {
             done.files.push(FileEntry::from(&file));

@@ -26,7 +26,7 @@ pub mod watch;
 
 pub use watch::Watch;
 
-use crate::accounting::{Batched, Mode, Off, PerTerm};
+use crate::accounting::{Account, Batched, Mode, Off, PerTerm};
 use crate::error::{Error, Result};
 use crate::input::{self, Kind};
 use crate::manifest::{self, Manifest};
@@ -38,6 +38,11 @@ use plan::Plan;
 use plimsoll::GlobalMemoryLimiter;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+
+/// What a segment takes in the manifest, as it is made and written: entries in lists that double, their text, and it again.
+const MANIFEST_BYTES_A_SEGMENT: usize = 1536;
+/// The names of fields meanwhile: themselves, and in both texts.
+const MANIFEST_COPIES: usize = 6;
 
 /// Builds an index.
 ///
@@ -95,9 +100,12 @@ fn run<M: Mode>(
 
     let start = Instant::now();
     let (start_cpu, (start_resident_bytes, _)) = (process::seconds(), process::resident());
-    let ran = threads::run(plan, &mode, watch, index.path(), spill.path(), charge_spills, limiter.as_ref())?;
+    let (ran, mut kept) =
+        threads::run(plan, &mode, watch, index.path(), spill.path(), charge_spills, limiter.as_ref())?;
     spill.remove()?;
     let threads::Ran { mut done, fields, digest: (input_bytes, input_sha256), counts, samples } = ran;
+    let names: usize = fields.iter().map(String::len).sum();
+    kept.charge(done.len() * MANIFEST_BYTES_A_SEGMENT + MANIFEST_COPIES * names);
     let mut manifest = Manifest {
         kind: match plan.inputs.kind {
             Kind::Text => manifest::Kind::Text,
@@ -123,7 +131,7 @@ fn run<M: Mode>(
     publish::publish(index, target, &manifest.to_bytes(), files, options.sync == Sync::Final, go_on)?;
     let seconds = start.elapsed().as_secs_f64();
     let cpu = process::seconds();
-    drop(mode);
+    drop((kept, mode));
 
     let path = target.path();
     let stats = limiter.as_ref().map(GlobalMemoryLimiter::stats).unwrap_or_default();

@@ -38,6 +38,8 @@ pub(super) struct Shared<'a, M: Mode> {
     pub(super) spill: &'a Path,
     /// runs are kept in memory, and these bytes are charged for them
     pub(super) spill_charge: Option<Mutex<M::Account>>,
+    /// what stays until the index is published: the input's list, what the batches came to
+    pub(super) kept: Mutex<M::Account>,
     pub(super) cutter: Mutex<Cutter<'a>>,
     pub(super) admission: Admission,
     pub(super) outcome: Outcome,

@@ -45,7 +45,7 @@ pub(super) struct Ran {
     pub(super) samples: Samples,
 }
 
-/// Builds all batches.
+/// Builds all batches. The account is that of what is returned, and of the input's list.
 pub(super) fn run<M: Mode>(
     plan: &Plan,
     mode: &M,
@@ -54,9 +54,9 @@ pub(super) fn run<M: Mode>(
     spill: &Path,
     charge_spills: bool,
     limiter: Option<&GlobalMemoryLimiter>,
-) -> Result<Ran> {
-    let mut list = mode.account("input list");
-    list.charge(plan.inputs.allocated_bytes());
+) -> Result<(Ran, M::Account)> {
+    let mut kept = mode.account("lists");
+    kept.charge(plan.inputs.allocated_bytes());
     let shared = Shared {
         plan,
         mode,
@@ -64,6 +64,7 @@ pub(super) fn run<M: Mode>(
         index,
         spill,
         spill_charge: charge_spills.then(|| Mutex::new(mode.account("runs in memory"))),
+        kept: Mutex::new(kept),
         cutter: Mutex::new(Cutter::new(&plan.inputs, plan.batch_bytes)),
         admission: Admission::new(plan.budget_bytes),
         outcome: Outcome::new(),
@@ -95,10 +96,11 @@ pub(super) fn run<M: Mode>(
         });
         (digest, samples.unwrap_or_default())
     });
-    let Shared { outcome, counts, .. } = shared;
+    let Shared { outcome, counts, kept, .. } = shared;
     let (done, fields) = outcome.end()?;
     let digest = digest.ok_or_else(|| Error::Failed("the input was not digested".to_owned()))?;
-    Ok(Ran { done, fields, digest, counts, samples })
+    let kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((Ran { done, fields, digest, counts, samples }, kept))
 }
 
 /// Waits for a thread; if it could not be started, that is the failure.
