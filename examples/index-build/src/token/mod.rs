@@ -2,7 +2,7 @@
 //!
 //! The text is UTF-8 in which every maximal invalid part stands for U+FFFD, which is not alphanumeric. A single invalid
 //! byte taken as a separator gives the same tokens, because the bytes that follow it in the invalid part cannot start a
-//! character either. [`classes`] finds runs of ASCII letters, digits and bytes beyond ASCII, 64 bytes at a time; a run
+//! character either. `classes` finds runs of ASCII letters, digits and bytes beyond ASCII, 64 bytes at a time; a run
 //! without bytes beyond ASCII is a token as it is, any other is decoded here, and asked about at `char`. ASCII separates
 //! whatever stands around it, so no character and no invalid part lies in two runs.
 //! The builder, the queries and nothing else use this folder, so that both read text alike.
