@@ -18,7 +18,8 @@
 //!    own lock (free) and one add on a shared line; a block costs a fence and two loads of lines that are rarely written.
 //! 5. *Nobody is missed.* A notification that arrives during a decision makes the decider go round again.
 //! 6. *Covered once.* Bytes in flight are read from the arenas' words and from nowhere else.
-//! 7. *No user code under a lock.* Selectors, signal sources, wakers and subscribers are called with no lock held.
+//! 7. *No user code under a lock.* Selectors, signal sources, wakers, subscribers and recorders are called with no lock held; a
+//!    selector, source or waker that panics is told of and harms nobody else.
 //!
 //! # Imports
 //!
@@ -61,7 +62,9 @@
 //!
 //! # Exact reads (cell.rs, registry.rs)
 //!
-//! `returned` first (Acquire); 0: then `held` is the total. Not 0: take the cell's lock and read both. A transfer between
+//! `returns` says whether bytes were ever given back here without the owner. No, before and after `held` was read: then `held`
+//! is the total. Yes: take the cell's lock, under which `returned` stands still, and read both. (Looking at `returned`
+//! itself, without the lock, is not enough: bytes that are dropped and charged anew between the two loads count twice.) A transfer between
 //! cells takes the transfer lock, counts itself as begun, changes both sides without running anybody's code, and counts
 //! itself as done; a walk that finds begun and done apart goes again, and the third time it takes the lock. A walk gives
 //! each cell at some instant. It is not a snapshot.
@@ -94,7 +97,8 @@
 //! | `Hot::held`, release | owner | Release | exact read, Acquire | `who_sees_bytes_free` |
 //! | `Hot::held`, shared | all, locked | Relaxed up, Release down, then a fence | the fence in settling | `publish_against_publish` |
 //! | `Hot::{lo, hi, try_hi}` | holder of the cell's lock | Relaxed | barrier, lock | `windows` |
-//! | `Cell::returned` | holder of the cell's lock | Release | exact read, Acquire | `fold_against_exact_read` |
+//! | `Cell::returned` | holder of the cell's lock | Relaxed | the lock | `fold_against_exact_read` |
+//! | `Cell::returns` | holder of the cell's lock, once | Relaxed, then a Release fence | the exact read's Acquire of `held` | `drop_and_charge_against_exact_read` |
 //! | `Cell::handles` | handles | Relaxed up, AcqRel down | the last one | `drop_against_exact_read` |
 //! | `Cell::{arenas, cap_bytes, slot}` | owner; registry under its lock | Relaxed | numbers only | none needed |
 //! | `Ledger::published` | holder of a cell's lock | AcqRel, after `held` | readers, Acquire | `who_crosses_the_line` |

@@ -24,7 +24,10 @@
 use crate::limit::{Decision, Ledger, Origin, Shortfall, Snapshot};
 use crate::units::Bytes;
 use metrics::{Counter, Gauge};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// Counts since a limiter was built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,8 +53,8 @@ pub struct Stats {
     pub accounting_errors: u64,
     /// The bytes of those mistakes.
     pub accounting_error_bytes: u64,
-    /// The largest of published + lag bound at any publish: no true total was higher, but for the one change that each
-    /// owner was making.
+    /// The largest of published + lag bound at any publish upwards: what was held at those moments was not more. 0 until
+    /// somebody publishes; reporters that have joined since may hold back their room on top.
     pub peak_held_bytes: usize,
 }
 
@@ -82,6 +85,8 @@ pub(crate) enum SpillEnd {
 pub(crate) struct Telemetry {
     name: String,
     counts: Counts,
+    /// Publishes that the recorder was told of.
+    shown_publishes: AtomicU64,
     published_bytes: Gauge,
     lag_bound_bytes: Gauge,
     budget_bytes: Gauge,
@@ -104,6 +109,7 @@ impl Telemetry {
         Telemetry {
             name: name.to_owned(),
             counts: Counts::default(),
+            shown_publishes: AtomicU64::new(0),
             published_bytes: metrics::gauge!("plimsoll_limit_published_bytes", "limiter" => label()),
             lag_bound_bytes: metrics::gauge!("plimsoll_limit_lag_bound_bytes", "limiter" => label()),
             budget_bytes: metrics::gauge!("plimsoll_limit_budget_bytes", "limiter" => label()),
@@ -143,11 +149,24 @@ impl Telemetry {
         self.budget_bytes.set(bytes.map_or(f64::INFINITY, |bytes| bytes as f64));
     }
 
-    pub(crate) fn published(&self, ledger: &Ledger) {
-        self.counts.publishes.fetch_add(1, Relaxed);
-        self.publishes.increment(1);
-        self.published_bytes.set(ledger.published_bytes() as f64);
-        self.lag_bound_bytes.set(ledger.granted_bytes() as f64);
+    /// Under a cell's lock, so the recorder is not told here.
+    pub(crate) fn published(&self) {
+        // Release, to the load below: whoever shows this publish shows sums that have it.
+        self.counts.publishes.fetch_add(1, Release);
+    }
+
+    /// Under no lock: tells the recorder what was published since it was told last.
+    pub(crate) fn show_publishes(&self, ledger: &Ledger) {
+        let publishes = self.counts.publishes.load(Acquire);
+        if publishes == self.shown_publishes.load(Relaxed) {
+            return;
+        }
+        let shown = self.shown_publishes.fetch_max(publishes, Relaxed);
+        if publishes > shown {
+            self.publishes.increment(publishes - shown);
+            self.published_bytes.set(ledger.published_bytes() as f64);
+            self.lag_bound_bytes.set(ledger.granted_bytes() as f64);
+        }
     }
 
     pub(crate) fn notified(&self) {
@@ -211,6 +230,10 @@ impl Telemetry {
 
     pub(crate) fn selector_panicked(&self, selector: &'static str) {
         tracing::error!(target: "plimsoll", limiter = %self.name, selector, "selector panicked, the largest arenas go first");
+    }
+
+    pub(crate) fn user_code_panicked(&self, what: &'static str) {
+        tracing::error!(target: "plimsoll", limiter = %self.name, "a {what} panicked");
     }
 
     pub(crate) fn released_too_much(&self, writer: &str, surplus: usize) {

@@ -284,3 +284,81 @@ fn a_selector_that_names_nonsense_still_ends_in_the_right_victims() {
     let asked: Vec<_> = arenas.iter().map(plimsoll::ArenaHandle::spill_requested).collect();
     assert_eq!(asked, [true, true, false], "1 as named, then the largest for the MiB that is still missing");
 }
+
+/// The writer whose change brings a request about is not the one whose waker panics, and must not pay for it: its bytes are
+/// recorded once, in the account and in the reservation.
+#[test]
+fn a_waker_that_panics_harms_nobody_elses_accounting() {
+    struct PanicsWhenWoken;
+    impl Wake for PanicsWhenWoken {
+        fn wake(self: Arc<Self>) {
+            panic!("the waker's own");
+        }
+    }
+    let events = events_of(|| {
+        let limiter = fixed().budget_bytes(10 * MIB).build().expect("a valid configuration");
+        let (victim, other) = (limiter.reporter("victim"), limiter.reporter("other"));
+        let mut arena = victim.arena("postings");
+        arena.set_waker(Some(Waker::from(Arc::new(PanicsWhenWoken))));
+        arena.set_bytes(&victim, 8 * MIB);
+        let scratch = other.reserve(3 * MIB);
+        assert!(arena.spill_requested());
+        assert_eq!((scratch.bytes(), limiter.held_bytes()), (3 * MIB, 11 * MIB));
+        assert_eq!(spill_if_asked(&mut arena, &victim), Some(8 * MIB));
+        drop(scratch);
+        assert_eq!((limiter.held_bytes(), limiter.published_bytes(), limiter.stats().accounting_errors), (0, 0, 0));
+        arena.set_bytes(&victim, 11 * MIB);
+        assert!(arena.spill_requested(), "the next decision works");
+    });
+    assert_eq!(count(&events, Level::ERROR, "a waker panicked"), 2, "{events:?}");
+}
+
+#[test]
+fn a_signal_source_that_panics_is_told_of_and_what_it_said_last_stands() {
+    #[derive(Debug)]
+    struct PanicsOnce(AtomicUsize);
+    impl SignalSource for PanicsOnce {
+        fn pressure(&self) -> Pressure {
+            assert_ne!(self.0.fetch_add(1, SeqCst), 1, "the source's own");
+            Pressure::new(MIB, 0)
+        }
+    }
+    let events = events_of(|| {
+        let limiter = fixed().budget_bytes(100 * MIB).signals(PanicsOnce(AtomicUsize::new(0))).build().expect("valid");
+        let reporter = limiter.reporter("writer");
+        let mut arena = reporter.arena("postings");
+        limiter.poll();
+        arena.set_bytes(&reporter, 5 * MIB);
+        assert_eq!((arena.spill_requested(), limiter.held_bytes()), (true, 5 * MIB));
+        drop((arena, reporter));
+        assert_eq!((limiter.held_bytes(), limiter.published_bytes(), limiter.stats().accounting_errors), (0, 0, 0));
+    });
+    assert_eq!(count(&events, Level::ERROR, "a signal source panicked"), 1, "{events:?}");
+}
+
+/// A story: a reporter that joined had the others' windows moved under a lock of the dealing; what they had held back took
+/// the sum over the budget, and the waker that was called from there registered a reporter of its own and waited for ever.
+#[test]
+fn a_decision_that_a_join_brings_about_may_register_reporters() {
+    struct Registers(GlobalMemoryLimiter);
+    impl Wake for Registers {
+        fn wake(self: Arc<Self>) {
+            let several: Vec<_> = (0..20).map(|_| self.0.reporter("registered by a waker")).collect();
+            drop(several);
+        }
+    }
+    within_ten_seconds(|| {
+        let limiter = GlobalMemoryLimiter::builder().budget_bytes(MIB).block_bytes(1_024).build().expect("valid");
+        let reporter = limiter.reporter("writer");
+        let mut arena = reporter.arena("postings");
+        arena.set_bytes(&reporter, MIB);
+        arena.set_waker(Some(Waker::from(Arc::new(Registers(limiter.clone())))));
+        reporter.charge(40 * 1_024);
+        assert!(!arena.spill_requested(), "held back");
+        let second = limiter.reporter("second");
+        assert!(arena.spill_requested() || !limiter.effective().process_barrier);
+        reporter.release(40 * 1_024);
+        drop((arena, reporter, second));
+        assert_eq!((limiter.held_bytes(), limiter.published_bytes(), limiter.live_reporters()), (0, 0, 0));
+    });
+}

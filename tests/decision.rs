@@ -252,6 +252,23 @@ fn a_request_whose_arena_has_shrunk_covers_no_more_than_is_left() {
     assert!(b.asked(), "20 over, and A's request can free 1 at most");
 }
 
+/// R1. The owner that honours a request spills all it has by then, so that is what the request covers.
+#[test]
+fn a_pending_request_covers_what_its_arena_has_grown_to_since() {
+    let limiter = built(fixed().budget_bytes(100 * MIB));
+    let mut a = Writer::new(&limiter, "A");
+    let mut b = Writer::new(&limiter, "B");
+    a.set(101 * MIB);
+    a.set(150 * MIB);
+    b.set(60 * MIB);
+    assert_eq!((a.asked(), b.asked()), (true, false), "A's spill frees 150, and 110 are over");
+    a.set(300 * MIB);
+    assert_eq!((b.asked(), limiter.stats().shortfall_episodes), (false, 0), "nothing is short");
+    assert_eq!(limiter.snapshot().in_flight_bytes, 300 * MIB);
+    assert_eq!(a.spill(), Some(300 * MIB));
+    assert_eq!(limiter.stats().requests, 1);
+}
+
 /// R1.
 #[test]
 fn a_pending_request_covers_and_its_arena_is_not_asked_again() {

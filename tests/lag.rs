@@ -143,6 +143,7 @@ fn held_back_bytes_are_published_together_at_the_step() {
     assert_eq!((limiter.published_bytes(), limiter.held_bytes(), limiter.stats().publishes), (0, MIB - 1, 0));
     reporter.charge(1);
     assert_eq!((limiter.published_bytes(), limiter.held_bytes(), limiter.stats().publishes), (MIB, MIB, 1));
+    assert_eq!(limiter.stats().peak_held_bytes, 2 * MIB - 1, "and what might be held back");
     reporter.release(MIB - 1);
     assert_eq!((limiter.published_bytes(), limiter.held_bytes(), limiter.stats().publishes), (MIB, 1, 1));
     reporter.release(1);

@@ -122,3 +122,82 @@ fn a_budget_that_is_taken_away_does_not_stay_in_its_gauge() {
     limiter.set_unlimited();
     is(&look(&recorder.snapshotter()), &[("plimsoll_limit_budget_bytes{limiter=node}", f64::INFINITY)]);
 }
+
+/// A recorder is the caller's code, so it is not called under a lock either.
+#[test]
+fn a_recorder_may_call_back_into_the_limiter() {
+    use std::sync::{Arc, OnceLock};
+
+    #[derive(Default)]
+    struct CallsBack(OnceLock<GlobalMemoryLimiter>);
+    impl CallsBack {
+        fn call(&self) {
+            if let Some(limiter) = self.0.get() {
+                let snapshot = limiter.snapshot();
+                assert!(limiter.held_bytes() < 1_000 * MIB && snapshot.writers.len() < 10);
+                drop(limiter.reporter("passing"));
+            }
+        }
+    }
+    impl metrics::CounterFn for CallsBack {
+        fn increment(&self, _: u64) {
+            self.call();
+        }
+        fn absolute(&self, _: u64) {
+            self.call();
+        }
+    }
+    impl metrics::GaugeFn for CallsBack {
+        fn increment(&self, _: f64) {
+            self.call();
+        }
+        fn decrement(&self, _: f64) {
+            self.call();
+        }
+        fn set(&self, _: f64) {
+            self.call();
+        }
+    }
+
+    struct Recorder(Arc<CallsBack>);
+    impl metrics::Recorder for Recorder {
+        fn describe_counter(&self, _: metrics::KeyName, _: Option<metrics::Unit>, _: metrics::SharedString) {}
+        fn describe_gauge(&self, _: metrics::KeyName, _: Option<metrics::Unit>, _: metrics::SharedString) {}
+        fn describe_histogram(&self, _: metrics::KeyName, _: Option<metrics::Unit>, _: metrics::SharedString) {}
+        fn register_counter(&self, _: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Counter {
+            metrics::Counter::from_arc(Arc::clone(&self.0))
+        }
+        fn register_gauge(&self, _: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Gauge {
+            metrics::Gauge::from_arc(Arc::clone(&self.0))
+        }
+        fn register_histogram(&self, _: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Histogram {
+            metrics::Histogram::noop()
+        }
+    }
+
+    let (done, wait) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let calls_back = Arc::new(CallsBack::default());
+        let limiter = metrics::with_local_recorder(&Recorder(Arc::clone(&calls_back)), || {
+            fixed().budget_bytes(10 * MIB).build().expect("a valid configuration")
+        });
+        calls_back.0.set(limiter.clone()).expect("once");
+        let (reporter, shared) = (limiter.reporter("writer"), limiter.shared_reporter("cache"));
+        let mut arena = reporter.arena("postings");
+        for _ in 0..3 {
+            arena.set_bytes(&reporter, 11 * MIB);
+            drop(reporter.reserve(3 * MIB));
+            let mut handed = shared.reserve(2 * MIB);
+            handed.transfer(&reporter);
+            drop(handed);
+            limiter.settle();
+            assert_eq!(spill_if_asked(&mut arena, &reporter), Some(11 * MIB));
+        }
+        assert_eq!((limiter.held_bytes(), limiter.published_bytes()), (0, 0));
+        done.send(()).expect("the test waits");
+    });
+    match wait.recv_timeout(std::time::Duration::from_secs(10)) {
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("deadlock"),
+        _ => thread.join().expect("no panic there"),
+    }
+}

@@ -47,6 +47,15 @@ mod debug {
         w1.charge(usize::MAX);
     }
 
+    #[test]
+    #[should_panic(expected = "plimsoll: cache charged 18446744073709551615 bytes, beyond what a counter can hold")]
+    fn a_shared_charge_beyond_the_counter_asserts() {
+        let (limiter, _w1) = three_mib();
+        let cache = limiter.shared_reporter("cache");
+        cache.charge(5);
+        cache.charge(usize::MAX);
+    }
+
     /// After the assertion was caught: the total stands at 0, nothing is left over for others.
     #[test]
     fn the_assertion_leaves_right_totals_behind() {
@@ -123,6 +132,12 @@ mod release {
         w1.charge(usize::MAX);
         w1.charge(isize::MAX as usize);
         assert_eq!((w1.held_bytes(), limiter.stats().accounting_errors), (3 * MIB, 2));
+        let cache = limiter.shared_reporter("cache");
+        cache.charge(5);
+        cache.charge(usize::MAX);
+        cache.charge(isize::MAX as usize);
+        assert_eq!((cache.held_bytes(), limiter.stats().accounting_errors), (5, 4));
+        cache.release(5);
         w1.release(3 * MIB);
     }
 }

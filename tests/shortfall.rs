@@ -116,3 +116,23 @@ fn a_budget_below_the_persistent_bytes_makes_no_storm_of_tiny_runs() {
     assert_eq!((limiter.held_bytes(), limiter.published_bytes()), (0, 0));
     assert!(limiter.snapshot().shortfall.is_none(), "the episode ends with what caused it");
 }
+
+/// An episode whose rest is covered by spills in flight ends as soon as nothing is over, whoever brings that about.
+#[test]
+fn an_episode_that_was_covered_meanwhile_ends_by_a_release_alone() {
+    let events = events_of(|| {
+        let limiter = fixed().budget_bytes(100 * MIB).build().expect("a valid configuration");
+        let merge = limiter.reporter("merge");
+        let reporter = limiter.reporter("writer");
+        let mut arena = reporter.arena("postings");
+        arena.set_bytes(&reporter, 5 * MIB);
+        merge.charge(110 * MIB);
+        assert_eq!(limiter.snapshot().shortfall.map(|shortfall| shortfall.missing_bytes), Some(10 * MIB));
+        merge.release(11 * MIB);
+        assert!(limiter.snapshot().shortfall.is_some(), "4 MiB are over still, though the request covers them");
+        merge.release(20 * MIB);
+        assert!(limiter.snapshot().shortfall.is_none(), "nothing is over");
+        merge.release(79 * MIB);
+    });
+    assert_eq!(count(&events, Level::INFO, "shortfall over"), 1, "{events:?}");
+}

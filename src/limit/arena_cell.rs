@@ -63,6 +63,16 @@ impl Word {
         }
     }
 
+    /// What of an arena of `bytes` this says is on its way out. A request is for all that the owner has when it begins; a
+    /// spill that runs is for what it began with. No more than there still is: what the owner has freed already is down in
+    /// the cells too.
+    pub(crate) fn covers_bytes(self, bytes: usize) -> usize {
+        match self.state() {
+            State::Requested => bytes,
+            State::Running | State::Idle | State::Gone => self.in_flight_bytes().min(bytes),
+        }
+    }
+
     fn asked(self, bytes: usize) -> u64 {
         REQUESTED | (self.0 & GENERATION) | in_flight(bytes)
     }

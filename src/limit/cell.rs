@@ -11,7 +11,7 @@
 use super::core::Core;
 use super::registry::Member;
 use super::window::Window;
-use crate::sync::{AtomicUsize, Mutex, Ordering, light_fence, mutant, own_load, rmw_fence};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, light_fence, mutant, own_load, rmw_fence};
 use std::sync::Arc;
 
 /// The largest amount that a counter holds: half of `usize`, so that a total below zero can be told from a large one.
@@ -44,8 +44,10 @@ pub(crate) enum Form {
 #[derive(Debug)]
 pub(crate) struct Cell {
     pub(crate) hot: Hot,
-    /// Bytes released without the owner; part of `held` until the owner's next slow path. Written under `window`.
+    /// Bytes released without the owner; part of `held` until the owner's next slow path. Under `window`.
     pub(crate) returned: AtomicUsize,
+    /// Bytes were released without the owner once: an exact read takes the lock from then on.
+    pub(crate) returns: AtomicBool,
     pub(crate) window: Mutex<Window>,
     /// The writer's cap in bytes; `usize::MAX` is none.
     pub(crate) cap_bytes: AtomicUsize,
@@ -71,6 +73,7 @@ impl Cell {
                 try_hi: AtomicUsize::new(0),
             },
             returned: AtomicUsize::new(0),
+            returns: AtomicBool::new(false),
             window: Mutex::new(Window::closed()),
             cap_bytes: AtomicUsize::new(cap_bytes),
             handles: AtomicUsize::new(1),
@@ -86,12 +89,16 @@ impl Cell {
     /// What the cell holds: exact at some instant during the call, and not older than the last change that happens
     /// before it. Never negative: a mistake that took it below zero reads as 0 until it is mended.
     pub(crate) fn total_bytes(&self) -> usize {
-        // Acquire, from the fold that empties `returned`: whoever reads 0 there sees `held` without those bytes.
-        if self.returned.load(Ordering::Acquire) == 0 {
+        if !self.returns.load(Ordering::Relaxed) || mutant("read_without_lock") {
             // Acquire, from a release: whoever is given the bytes must see what was freed.
-            return clamp(self.hot.held.load(Ordering::Acquire));
+            let held = self.hot.held.load(Ordering::Acquire);
+            // Looked at again: bytes that were given back and charged anew in between would count twice. It is set once and
+            // for ever, so there is no way back to false.
+            if !self.returns.load(Ordering::Relaxed) || mutant("read_without_lock") {
+                return clamp(held);
+            }
         }
-        // A fold writes both words under the lock, so it cannot be met half way.
+        // `returned` is written under the lock, so it stands still while `held` is read.
         let _window = self.window.lock();
         let returned = self.returned.load(Ordering::Relaxed);
         clamp(self.hot.held.load(Ordering::Acquire)).saturating_sub(returned)
@@ -163,10 +170,10 @@ impl Cell {
     /// Anybody, shared form: records `bytes` more.
     #[inline(always)]
     pub(crate) fn charge_shared(&self, bytes: usize) {
-        let (new, wrapped) = self.hot.held.fetch_add(bytes, Ordering::Relaxed).overflowing_add(bytes);
+        let new = self.hot.held.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
         rmw_fence();
-        if wrapped || new > self.hot.hi.load(Ordering::Relaxed) {
-            self.settle_shared();
+        if new > self.hot.hi.load(Ordering::Relaxed) || new < bytes {
+            self.charged_shared_outside(new, bytes);
         }
     }
 
@@ -232,6 +239,12 @@ impl Cell {
     #[inline(never)]
     fn settle_shared(&self) {
         self.core.settle_shared(self);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn charged_shared_outside(&self, new: usize, bytes: usize) {
+        self.core.charged_shared_outside(self, new, bytes);
     }
 
     #[cold]

@@ -46,15 +46,19 @@ impl Core {
         if number <= self.deal.seats() {
             return;
         }
-        let _alone = self.deal.lock.lock();
+        let alone = self.deal.lock.lock();
         if number <= self.deal.seats() {
             return;
         }
         let before = self.deal.room(&self.settings);
         self.deal.seats.store(number.next_power_of_two(), Ordering::Relaxed);
+        let mut moved = 0;
         if self.deal.room(&self.settings) < before && !mutant("join_without_moving") {
-            self.settle_everybody();
+            (moved, _) = self.settle_everybody_quietly();
         }
+        drop(alone);
+        // What the others had held back may be too much; who is asked then may register reporters.
+        self.after_publish(moved);
     }
 
     /// A reporter has left and `live` are alive: perhaps the rooms are dealt for fewer from here on.

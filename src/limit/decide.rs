@@ -107,7 +107,7 @@ pub struct Shortfall {
 pub(crate) struct Decider {
     /// Notifications since the running decision began; 0 when nobody decides.
     pending: CachePadded<AtomicU64>,
-    /// A lagged sum above this is a reason to decide: budget plus what is in flight.
+    /// A lagged sum above this is a reason to decide: budget plus what is in flight; none during a shortfall that lasts.
     line: CachePadded<AtomicUsize>,
     /// A shortfall lasts: an arena that can be asked is a reason to decide, and so is its end.
     alert: AtomicBool,
@@ -183,14 +183,14 @@ impl Decider {
     }
 }
 
-/// Lets go of `pending` if the decider leaves by a panic (of a subscriber or a waker), so that the next one can decide.
+/// Lets go of `pending` if the decider leaves by a panic (of a subscriber), so that the next one can decide. Forgotten
+/// when it leaves as it should: by then somebody else may be deciding, also if this thread is unwinding for a reason of
+/// its own.
 struct Release<'a>(&'a AtomicU64);
 
 impl Drop for Release<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.store(0, Ordering::Release);
-        }
+        self.0.store(0, Ordering::Release);
     }
 }
 
@@ -220,31 +220,33 @@ impl Core {
         self.telemetry.notified();
         self.fence_notifier();
         self.sample();
-        let news = if self.decider.alert.load(Ordering::Relaxed) {
-            // All that can be asked is asked: this arena is news if it can be asked now, or if the shortfall is over.
-            self.eligible(arena) || self.relieved()
-        } else {
-            self.above(self.decider.line.load(Ordering::Relaxed))
-        };
+        // During a shortfall this arena is news if it can be asked now, or if the shortfall is over.
+        let news = self.crossed()
+            || match self.decider.alert.load(Ordering::Relaxed) {
+                true => self.eligible(arena) || self.relieved(),
+                false => self.decider.pressure().deepest_bytes() > 0,
+            };
         if news {
             self.combine(NOTICE);
         }
     }
 
-    /// A cell has published; `moved` is how the sum moved.
+    /// A cell has published; `moved` is how the sum moved. Under no lock: recorders are told here.
     pub(crate) fn after_publish(&self, moved: isize) {
+        self.telemetry.show_publishes(&self.ledger);
         if moved == 0 {
             return;
         }
         self.fence_notifier();
-        let alert = self.decider.alert.load(Ordering::Relaxed);
-        // Upwards it may cross the line; during a shortfall every arena tells of itself. Downwards it may end a shortfall.
-        if moved > 0 && !alert {
+        if moved > 0 {
             self.sample();
-            if self.above(self.decider.line.load(Ordering::Relaxed)) {
-                self.combine(NOTICE);
-            }
-        } else if moved < 0 && alert && self.relieved() {
+        }
+        let news = match self.decider.alert.load(Ordering::Relaxed) {
+            // The end of a shortfall.
+            true => self.crossed() || self.relieved(),
+            false => moved > 0 && (self.crossed() || self.decider.pressure().deepest_bytes() > 0),
+        };
+        if news {
             self.combine(NOTICE);
         }
     }
@@ -257,13 +259,14 @@ impl Core {
         }
     }
 
-    fn above(&self, line: usize) -> bool {
-        self.ledger.published_bytes() > line || self.decider.pressure().deepest_bytes() > 0
+    /// The lagged sum is over the line.
+    fn crossed(&self) -> bool {
+        self.ledger.published_bytes() > self.decider.line.load(Ordering::Relaxed)
     }
 
     /// Nothing is over, by the lagged sum.
     fn relieved(&self) -> bool {
-        !self.above(self.settings.budget_bytes())
+        self.ledger.published_bytes() <= self.settings.budget_bytes() && self.decider.pressure().deepest_bytes() == 0
     }
 
     fn eligible(&self, arena: &ArenaCell) -> bool {
@@ -277,7 +280,11 @@ impl Core {
         if let Some(source) = self.signals.get()
             && let Some(_asking) = Asking::begin()
         {
-            let pressure = source.pressure();
+            let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| source.pressure()));
+            let Ok(pressure) = answer else {
+                // What it said last stands.
+                return self.telemetry.user_code_panicked("signal source");
+            };
             self.decider.system_short.store(pressure.system_short_bytes, Ordering::Relaxed);
             self.decider.process_over.store(pressure.process_over_bytes, Ordering::Relaxed);
         }
@@ -304,7 +311,7 @@ impl Core {
             let budget = self.settings.budget_bytes();
             let quiet = self.decider.line.load(Ordering::Relaxed) == budget
                 && !self.decider.alert.load(Ordering::Relaxed)
-                && !self.above(budget);
+                && self.relieved();
             if asked >= POLL || !quiet {
                 while self.decide_once() {}
             }
@@ -319,7 +326,15 @@ impl Core {
                 Err(now) => (asked, seen) = (now.wrapping_sub(seen), now),
             }
         }
-        drop(release);
+        std::mem::forget(release);
+    }
+
+    /// Wakes an owner. A panic of the waker is its owner's affair and not that of the writer whose change brought it about,
+    /// which may be in the middle of recording that change.
+    fn wake(&self, waker: Waker) {
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake())).is_err() {
+            self.telemetry.user_code_panicked("waker");
+        }
     }
 
     /// One look and what follows from it. True if it has to be repeated: something was tightened, and a notifier may have
@@ -349,15 +364,18 @@ impl Core {
             self.telemetry.shortfall_ended();
             memory.shortfall = None;
         }
-        let line = if short { budget } else { budget.saturating_add(plan.in_flight_bytes).saturating_add(asked.bytes) };
+        // With a shortfall there is no line to cross: all that can be asked is asked.
+        let covered = plan.in_flight_bytes.saturating_add(asked.bytes);
+        let line = if short { usize::MAX } else { budget.saturating_add(covered) };
+        let lasts = memory.shortfall.is_some();
         // The memory goes back before anybody is woken: a waker may ask for the snapshot.
         *self.decider.memory.lock() = memory;
-        asked.wakers.into_iter().for_each(Waker::wake);
+        asked.wakers.into_iter().for_each(|waker| self.wake(waker));
 
         let tightened = {
             let was = self.decider.line.swap(line, Ordering::AcqRel);
-            let alerted = self.decider.alert.swap(short, Ordering::AcqRel);
-            line < was || (short && !alerted)
+            let alerted = self.decider.alert.swap(lasts, Ordering::AcqRel);
+            line < was || (lasts && !alerted)
         };
         fence(Ordering::SeqCst);
         if !short && self.ledger.published_bytes() > line {
@@ -494,8 +512,7 @@ impl Core {
 fn view(arena: &ArenaCell, word: Word, bytes: usize, now_ms: u64) -> ArenaView {
     let mut view = ArenaView::new(arena.id, bytes);
     view.in_flight = word.state() != State::Idle;
-    // No more than there still is: what the owner has freed already is down in the cells too.
-    view.in_flight_bytes = word.in_flight_bytes().min(bytes);
+    view.in_flight_bytes = word.covers_bytes(bytes);
     view.exempt = arena.exempt(now_ms);
     view.runs = arena.runs();
     view

@@ -42,7 +42,7 @@ impl SharedReporter {
     ///
     /// # Panics
     ///
-    /// In debug builds if the total would pass half of `usize`.
+    /// As [`Reporter::charge`](crate::Reporter::charge).
     #[inline(always)]
     pub fn charge(&self, bytes: usize) {
         self.handle.0.charge_shared(bytes);

@@ -125,7 +125,7 @@ fn look(arena: &ArenaCell) -> ArenaSnapshot {
     ArenaSnapshot {
         name: arena.name.to_string(),
         bytes,
-        in_flight_bytes: word.in_flight_bytes().min(bytes),
+        in_flight_bytes: word.covers_bytes(bytes),
         requested: word.state() == State::Requested,
         runs: arena.runs(),
     }

@@ -119,8 +119,8 @@ impl Core {
             if returned != 0 {
                 window.base = window.base.wrapping_sub(window.returned_published);
                 window.returned_published = 0;
-                let order = if mutant("fold_relaxed") { Ordering::Relaxed } else { Ordering::Release };
-                cell.returned.store(0, order);
+                // Relaxed: read under the lock alone.
+                cell.returned.store(0, Ordering::Relaxed);
             }
         }
         if total < 0 { Some(total.unsigned_abs()) } else { None }
@@ -148,7 +148,7 @@ impl Core {
             self.ledger.take_back(before - after);
         }
         if moved != 0 {
-            self.telemetry.published(&self.ledger);
+            self.telemetry.published();
         }
         moved
     }
@@ -219,9 +219,14 @@ impl Core {
         }
         let mut window = cell.window.lock();
         let returned = own_load(&cell.returned).wrapping_add(bytes);
-        // Release: to the exact reader, as in the owner's release.
-        cell.returned.store(returned, Ordering::Release);
-        window.returns = true;
+        if !window.returns {
+            window.returns = true;
+            cell.returns.store(true, Ordering::Relaxed);
+            // Whoever sees a later change of `held`, also a charge that is stored Relaxed, sees that it has to take the lock.
+            fence(Ordering::Release);
+        }
+        // Relaxed: read under the lock alone, which hands on what was freed.
+        cell.returned.store(returned, Ordering::Relaxed);
         let behind = returned.wrapping_sub(window.returned_published);
         if behind <= window.returned_room {
             return 0;
@@ -229,7 +234,7 @@ impl Core {
         window.returned_published = returned;
         let moved = (behind as isize).wrapping_neg();
         self.ledger.publish(moved);
-        self.telemetry.published(&self.ledger);
+        self.telemetry.published();
         moved
     }
 
@@ -272,10 +277,22 @@ impl Core {
         self.settle_as_owner(cell);
     }
 
+    /// The same for the shared form. Between the charge and its being taken back others may see the total as 0.
+    pub(crate) fn charged_shared_outside(&self, cell: &Cell, new: usize, bytes: usize) {
+        let beyond = (new > MAX_BYTES || new < bytes) && bytes > MAX_BYTES - clamp(new.wrapping_sub(bytes));
+        if beyond {
+            cell.hot.held.fetch_sub(bytes, Ordering::Release);
+        }
+        self.settle_shared(cell);
+        if beyond {
+            self.charge_beyond_counter(cell, bytes);
+        }
+    }
+
     /// A charge that no counter can hold: told, and not recorded.
     pub(crate) fn charge_beyond_counter(&self, cell: &Cell, bytes: usize) {
         self.telemetry.charged_beyond_counter(&cell.name, bytes);
-        if cfg!(debug_assertions) {
+        if cfg!(debug_assertions) && !std::thread::panicking() {
             panic!("plimsoll: {} charged {bytes} bytes, beyond what a counter can hold", cell.name);
         }
     }
@@ -314,8 +331,15 @@ impl Core {
     /// Publishes, on their owners' behalf, what cells hold back, and deals them new windows. Without the process-wide
     /// barrier it does nothing and answers false. The caller must not hold the lock of any cell.
     pub(crate) fn settle_others(&self, cells: &[Arc<Cell>]) -> bool {
+        let (moved, all) = self.settle_others_quietly(cells);
+        self.after_publish(moved);
+        all
+    }
+
+    /// The same without the decision that may follow: how the sum moved.
+    fn settle_others_quietly(&self, cells: &[Arc<Cell>]) -> (isize, bool) {
         if !self.barrier {
-            return false;
+            return (0, false);
         }
         let mut moved = 0isize;
         let all = cells.chunks(BATCH).all(|batch| {
@@ -323,14 +347,20 @@ impl Core {
             moved = moved.wrapping_add(fenced.unwrap_or(0));
             fenced.is_some()
         });
-        self.after_publish(moved);
-        all
+        (moved, all)
     }
 
     /// The same for every cell there is.
     pub(crate) fn settle_everybody(&self) -> bool {
+        let (moved, all) = self.settle_everybody_quietly();
+        self.after_publish(moved);
+        all
+    }
+
+    /// The same without the decision that may follow, for who holds a lock.
+    pub(crate) fn settle_everybody_quietly(&self) -> (isize, bool) {
         let cells: Vec<_> = self.registry.cells.walk(<[_]>::to_vec);
-        self.settle_others(&cells)
+        self.settle_others_quietly(&cells)
     }
 
     /// One barrier for all of `batch`: how the sum moved. None, and no window is moved, if the barrier failed.
