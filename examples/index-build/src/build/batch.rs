@@ -16,8 +16,6 @@ use crate::token::{Sink, Term, Tokenizer};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
-/// Handles of segment files that are kept open until they are synced; further files are opened again for that.
-const MOST_OPEN_FILES: usize = 192;
 /// What a reporter with an arena takes on the heap, about.
 const REPORTER_BYTES: usize = 640;
 /// The name of a text's only field.
@@ -271,7 +269,7 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
         for file in files {
             done.files.push(FileEntry::from(&file));
             // Relaxed: about how many are open
-            let keep = shared.counts.open_files.fetch_add(1, Ordering::Relaxed) < MOST_OPEN_FILES;
+            let keep = shared.counts.open_files.fetch_add(1, Ordering::Relaxed) < shared.plan.open_files;
             done.written.push(Written { name: file.name, file: keep.then_some(file.file) });
         }
         Ok(done)

@@ -32,6 +32,8 @@ pub(super) struct Plan {
     pub(super) quantum_bytes: Option<usize>,
     pub(super) limits: Limits,
     pub(super) input_block_bytes: usize,
+    /// Handles of finished files that are kept open until they are synced; further files are opened again for that.
+    pub(super) open_files: usize,
     pub(super) skip_bad: bool,
 }
 
@@ -99,7 +101,9 @@ impl Plan {
             Kind::Jsonl => fields.as_ref().map_or(1, Vec::len),
         };
         let batches = inputs.bytes.div_ceil(options.batch_bytes).max(1);
+        let descriptors = descriptors();
         let threads = options.threads.min(usize::try_from(batches).unwrap_or(usize::MAX));
+        let threads = threads.min(descriptors.saturating_sub(OTHER_FILES) / THREAD_FILES).max(1);
         let each = options.budget_bytes.map_or(usize::MAX, |budget| budget / threads);
         let run_block = (each / 64).clamp(KIB, 64 * KIB);
         let plan = Plan {
@@ -111,8 +115,9 @@ impl Plan {
             floor_bytes,
             writer_cap_bytes: options.writer_cap_bytes,
             quantum_bytes: options.quantum_bytes,
-            limits: Limits { block_bytes: run_block, fan_in: fan_in(threads, each / 4 / run_block) },
+            limits: Limits { block_bytes: run_block, fan_in: fan_in(descriptors, threads, each / 4 / run_block) },
             input_block_bytes: (each / 16).clamp(4 * KIB, 128 * KIB) & !(4 * KIB - 1),
+            open_files: (descriptors.saturating_sub(OTHER_FILES + threads * THREAD_FILES) / 2).min(MOST_OPEN_FILES),
             skip_bad: options.skip_bad,
             inputs,
         };
@@ -161,13 +166,21 @@ impl Plan {
     }
 }
 
+/// Descriptors that are left to the process: its own streams, the digest, the sampler, whoever embeds it.
+const OTHER_FILES: usize = 16;
+/// Descriptors of a flush thread without those of a merge's further sources: input, three of a segment, a run that is
+/// written, two that are merged, and one to spare.
+const THREAD_FILES: usize = 8;
+/// Files that wait open for their sync, if the descriptors allow it.
+const MOST_OPEN_FILES: usize = 192;
+
 /// Sources that a merge opens at once: no more than the memory of a thread's share and its part of the descriptors allow.
-fn fan_in(threads: usize, by_memory: usize) -> usize {
-    // the other files of a thread: input, three of a segment, a run that is written; and some of the process
-    let by_descriptors = (descriptors().saturating_sub(64) / threads).saturating_sub(8);
-    by_memory.clamp(4, 64).min(by_descriptors.max(2))
+fn fan_in(descriptors: usize, threads: usize, by_memory: usize) -> usize {
+    let left = descriptors.saturating_sub(OTHER_FILES + threads * THREAD_FILES) / 2;
+    by_memory.clamp(4, 64).min(2 + left / threads)
 }
 
+/// Descriptors that the process may have.
 #[cfg(unix)]
 fn descriptors() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
@@ -177,4 +190,24 @@ fn descriptors() -> usize {
 #[cfg(not(unix))]
 fn descriptors() -> usize {
     512
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B44: whatever the limit on open files is, all threads together stay below it.
+    #[test]
+    fn threads_merges_and_waiting_files_fit_the_descriptors() {
+        for descriptors in [32usize, 64, 256, 1024, 1 << 20] {
+            for asked in [1usize, 4, 30, 500] {
+                let threads = asked.min(descriptors.saturating_sub(OTHER_FILES) / THREAD_FILES).max(1);
+                let sources = fan_in(descriptors, threads, usize::MAX);
+                let waiting =
+                    (descriptors.saturating_sub(OTHER_FILES + threads * THREAD_FILES) / 2).min(MOST_OPEN_FILES);
+                let all = OTHER_FILES + threads * (THREAD_FILES - 2 + sources) + waiting;
+                assert!(sources >= 2 && all <= descriptors, "{descriptors} descriptors, {threads} threads: {all}");
+            }
+        }
+    }
 }

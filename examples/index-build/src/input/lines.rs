@@ -10,6 +10,9 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
+/// No line is longer: lengths of terms are 32 bits wide, and decoding may make a line three times as long.
+pub const MOST_LINE_BYTES: usize = 1 << 30;
+
 /// One line, without its 0x0A.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
@@ -23,6 +26,8 @@ pub struct Line<'a> {
 pub struct Lines {
     buffer: Vec<u8>,
     block_bytes: usize,
+    /// no line is longer
+    most_bytes: usize,
     /// the current line's start
     start: usize,
     /// no line end before this
@@ -46,7 +51,15 @@ impl Lines {
     pub fn new(block_bytes: usize, account: &mut impl Account) -> Lines {
         let block_bytes = block_bytes.max(16);
         account.charge(block_bytes);
-        Lines { buffer: vec![0; block_bytes], block_bytes, start: 0, scanned: 0, end: 0, open: None }
+        Lines {
+            buffer: vec![0; block_bytes],
+            block_bytes,
+            most_bytes: MOST_LINE_BYTES,
+            start: 0,
+            scanned: 0,
+            end: 0,
+            open: None,
+        }
     }
 
     /// The buffer's capacity.
@@ -134,6 +147,11 @@ impl Lines {
             (self.start, self.scanned) = (0, self.end);
         }
         if self.end == self.buffer.len() {
+            if self.end >= self.most_bytes {
+                let (offset, most) = (open.read - self.end as u64, self.most_bytes);
+                let why = format!("the line is longer than {most} bytes");
+                return Err(Error::Input { path: path.clone(), line: line_number(path, offset)?, why });
+            }
             let capacity = self.buffer.len().saturating_mul(2);
             account.charge(capacity - self.buffer.len());
             self.buffer.reserve_exact(capacity - self.buffer.len());
@@ -262,6 +280,21 @@ mod tests {
         assert_eq!(count.0, lines.allocated_bytes());
         assert_eq!(line_number(&path, 1_000_001).unwrap(), 2);
         assert_eq!(line_number(&path, 0).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_line_beyond_the_limit_is_an_error_with_its_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, ["one".to_owned(), "x".repeat(5000), "three".to_owned()].join("\n")).unwrap();
+        let inputs = crate::input::list(std::slice::from_ref(&path), Format::Text).unwrap();
+        let mut count = Count::default();
+        let mut lines = Lines { most_bytes: 4096, ..Lines::new(1024, &mut count) };
+        lines.open(&inputs, Part { file: 0, start: 0, end: inputs.bytes }).unwrap();
+        assert!(lines.next(&inputs, &mut count, &mut |_| Ok(())).unwrap().is_some());
+        let error = lines.next(&inputs, &mut count, &mut |_| Ok(())).unwrap_err();
+        assert!(matches!(error, Error::Input { line: 2, .. }), "{error}");
+        assert_eq!(count.0, lines.allocated_bytes());
     }
 
     #[test]
