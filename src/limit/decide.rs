@@ -142,7 +142,7 @@ struct Asked {
     bytes: usize,
     count: usize,
     victims: Vec<(String, usize)>,
-    wakers: Vec<Waker>,
+    wakers: Vec<Arc<Waker>>,
 }
 
 /// What one look found.
@@ -331,8 +331,8 @@ impl Core {
 
     /// Wakes an owner. A panic of the waker is its owner's affair and not that of the writer whose change brought it about,
     /// which may be in the middle of recording that change.
-    fn wake(&self, waker: Waker) {
-        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake())).is_err() {
+    fn wake(&self, waker: &Waker) {
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake_by_ref())).is_err() {
             self.telemetry.user_code_panicked("waker");
         }
     }
@@ -370,7 +370,7 @@ impl Core {
         let lasts = memory.shortfall.is_some();
         // The memory goes back before anybody is woken: a waker may ask for the snapshot.
         *self.decider.memory.lock() = memory;
-        asked.wakers.into_iter().for_each(|waker| self.wake(waker));
+        asked.wakers.iter().for_each(|waker| self.wake(waker));
 
         let tightened = {
             let was = self.decider.line.swap(line, Ordering::AcqRel);
@@ -459,9 +459,7 @@ impl Core {
                 if asked.victims.len() < NAMED_VICTIMS {
                     asked.victims.push((arena.full_name(), view.bytes));
                 }
-                if let Some(waker) = arena.waker.lock().as_ref() {
-                    asked.wakers.push(waker.clone());
-                }
+                asked.wakers.extend(arena.waker.lock().clone());
             }
         });
         asked
