@@ -155,3 +155,16 @@ fn a_poll_decides_by_the_walk_whatever_the_lagged_sum_says() {
     assert!(arenas[0].spill_requested() && !arenas[1].spill_requested(), "700 of it cover the 376 that are over");
     assert_eq!(limiter.stats().decisions, 1);
 }
+
+#[test]
+fn without_pressure_nobody_decides_when_a_spill_ends_or_an_arena_leaves() {
+    let limiter = fixed().budget_bytes(10 * MIB).build().unwrap();
+    let writer = limiter.reporter("writer");
+    let mut arena = writer.arena("postings");
+    arena.set_bytes(&writer, 9 * MIB);
+    arena.begin_own_spill(&writer).expect("it is not empty").finish(MIB);
+    drop(arena.begin_own_spill(&writer).expect("it is not empty"));
+    drop(arena);
+    let stats = limiter.stats();
+    assert_eq!((stats.own_spills, stats.failed_spills, stats.decisions), (1, 1, 0));
+}
