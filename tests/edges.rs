@@ -168,3 +168,27 @@ fn without_pressure_nobody_decides_when_a_spill_ends_or_an_arena_leaves() {
     let stats = limiter.stats();
     assert_eq!((stats.own_spills, stats.failed_spills, stats.decisions), (1, 1, 0));
 }
+
+/// During a shortfall all that can be asked is asked: blocks of arenas below the floor are no reason to look again, the
+/// block that takes one to the floor is.
+#[test]
+fn during_a_shortfall_only_an_arena_that_can_be_asked_is_a_reason_to_decide() {
+    let limiter = fixed().budget_bytes(10 * MIB).floor_bytes(4 * MIB).build().unwrap();
+    let (persistent, writer) = (limiter.reporter("persistent"), limiter.reporter("writer"));
+    let mut arena = writer.arena("postings");
+    persistent.charge(20 * MIB);
+    assert!(limiter.snapshot().shortfall.is_some());
+    let decisions = limiter.stats().decisions;
+    for mib in 1..4 {
+        arena.set_bytes(&writer, mib * MIB);
+        assert_eq!(limiter.stats().decisions, decisions, "at {mib} MiB of a floor of 4");
+    }
+    arena.set_bytes(&writer, 4 * MIB);
+    assert!(limiter.stats().decisions > decisions && arena.spill_requested());
+    let decisions = limiter.stats().decisions;
+    arena.set_bytes(&writer, 5 * MIB);
+    assert_eq!(limiter.stats().decisions, decisions, "it is asked already");
+    persistent.release(20 * MIB);
+    assert!(limiter.snapshot().shortfall.is_none(), "over as soon as nothing is over the budget");
+    assert_eq!(limiter.stats().shortfall_episodes, 1);
+}
