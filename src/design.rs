@@ -52,7 +52,7 @@
 //! granted, so the sum of the rooms stays within the lag budget under every interleaving; who finds nothing to be granted
 //! publishes every change until there is.
 //!
-//! # Moving somebody else's window (window.rs)
+//! # Moving somebody else's window (moving.rs)
 //!
 //! Lock; `hi = 0`, `lo = MAX`; process-wide barrier; load `held`; publish on the owner's behalf; new window; unlock. A
 //! change that missed the closed window has stored `held` before the barrier, so the load sees it; a change after it comes

@@ -139,3 +139,56 @@ fn what_is_in_flight_is_room_and_not_a_byte_more() {
     assert!(limiter.stats().decisions > decisions && arena_b.spill_requested());
     c.release(71);
 }
+
+/// A fixed quantum makes the lagged sum late. Somebody who does not want to wait for it polls: then the walk decides.
+#[test]
+fn a_poll_decides_by_the_walk_whatever_the_lagged_sum_says() {
+    let limiter = fixed().budget_bytes(MIB).build().unwrap();
+    let writers: Vec<_> = (0..2).map(|_| limiter.reporter("writer")).collect();
+    let mut arenas: Vec<_> = writers.iter().map(|writer| writer.arena("postings")).collect();
+    for (writer, arena) in writers.iter().zip(&mut arenas) {
+        arena.set_bytes(writer, 700 * KIB);
+    }
+    assert_eq!((limiter.published_bytes(), limiter.held_bytes()), (0, 1_400 * KIB));
+    assert!(!arenas[0].spill_requested() && limiter.stats().decisions == 0);
+    limiter.poll();
+    assert!(arenas[0].spill_requested() && !arenas[1].spill_requested(), "700 of it cover the 376 that are over");
+    assert_eq!(limiter.stats().decisions, 1);
+}
+
+#[test]
+fn without_pressure_nobody_decides_when_a_spill_ends_or_an_arena_leaves() {
+    let limiter = fixed().budget_bytes(10 * MIB).build().unwrap();
+    let writer = limiter.reporter("writer");
+    let mut arena = writer.arena("postings");
+    arena.set_bytes(&writer, 9 * MIB);
+    arena.begin_own_spill(&writer).expect("it is not empty").finish(MIB);
+    drop(arena.begin_own_spill(&writer).expect("it is not empty"));
+    drop(arena);
+    let stats = limiter.stats();
+    assert_eq!((stats.own_spills, stats.failed_spills, stats.decisions), (1, 1, 0));
+}
+
+/// During a shortfall all that can be asked is asked: blocks of arenas below the floor are no reason to look again, the
+/// block that takes one to the floor is.
+#[test]
+fn during_a_shortfall_only_an_arena_that_can_be_asked_is_a_reason_to_decide() {
+    let limiter = fixed().budget_bytes(10 * MIB).floor_bytes(4 * MIB).build().unwrap();
+    let (persistent, writer) = (limiter.reporter("persistent"), limiter.reporter("writer"));
+    let mut arena = writer.arena("postings");
+    persistent.charge(20 * MIB);
+    assert!(limiter.snapshot().shortfall.is_some());
+    let decisions = limiter.stats().decisions;
+    for mib in 1..4 {
+        arena.set_bytes(&writer, mib * MIB);
+        assert_eq!(limiter.stats().decisions, decisions, "at {mib} MiB of a floor of 4");
+    }
+    arena.set_bytes(&writer, 4 * MIB);
+    assert!(limiter.stats().decisions > decisions && arena.spill_requested());
+    let decisions = limiter.stats().decisions;
+    arena.set_bytes(&writer, 5 * MIB);
+    assert_eq!(limiter.stats().decisions, decisions, "it is asked already");
+    persistent.release(20 * MIB);
+    assert!(limiter.snapshot().shortfall.is_none(), "over as soon as nothing is over the budget");
+    assert_eq!(limiter.stats().shortfall_episodes, 1);
+}

@@ -76,7 +76,7 @@ impl ArenaHandle {
     /// # Panics
     ///
     /// In debug builds through another writer's reporter; in release builds that is counted and the arena goes over to the
-    /// reporter given.
+    /// reporter given. Always through a reporter of another limiter.
     #[inline]
     pub fn set_bytes(&mut self, reporter: &Reporter, bytes: usize) {
         if bytes != self.bytes || !self.handle.same(&reporter.handle) {
@@ -161,13 +161,13 @@ impl ArenaHandle {
     /// Has `waker` called whenever a spill is asked for, on the thread that asks: it may only unpark or push to a queue.
     /// None takes it away. If a request is pending already, it is woken at once.
     pub fn set_waker(&self, waker: Option<Waker>) {
-        let pending = waker.clone();
-        let before = std::mem::replace(&mut *self.arena.waker.lock(), waker);
+        let waker = waker.map(Arc::new);
+        let before = std::mem::replace(&mut *self.arena.waker.lock(), waker.clone());
         drop(before);
         if self.spill_requested()
-            && let Some(waker) = pending
+            && let Some(waker) = waker
         {
-            waker.wake();
+            waker.wake_by_ref();
         }
     }
 

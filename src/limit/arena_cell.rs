@@ -100,7 +100,8 @@ pub(crate) struct ArenaCell {
     pub(crate) name: Box<str>,
     /// The writer whose total the bytes are part of; changes only when a caller mixes up reporters.
     pub(crate) owner: Mutex<Arc<Cell>>,
-    pub(crate) waker: Mutex<Option<Waker>>,
+    /// Shared, so that a copy can be taken under the lock without running the waker's own code.
+    pub(crate) waker: Mutex<Option<Arc<Waker>>>,
 }
 
 impl ArenaCell {
@@ -200,9 +201,6 @@ impl ArenaCell {
 }
 
 impl Member for ArenaCell {
-    fn id(&self) -> u64 {
-        self.id
-    }
     fn slot(&self) -> &AtomicUsize {
         &self.slot
     }

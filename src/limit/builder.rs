@@ -194,7 +194,7 @@ impl Core {
         let budget = self.settings.budget_bytes();
         self.telemetry.budget((budget != usize::MAX).then_some(budget));
         if let Some(wanted) = resolved.cap_shrunk_from {
-            self.telemetry.cap_shrunk(wanted, self.settings.writer_cap_bytes(), super::settings::Origin::Derived);
+            self.telemetry.cap_shrunk(wanted, self.settings.writer_cap_bytes(), super::effective::Origin::Derived);
         }
     }
 }

@@ -273,9 +273,6 @@ impl Cell {
 }
 
 impl Member for Cell {
-    fn id(&self) -> u64 {
-        self.id
-    }
     fn slot(&self) -> &AtomicUsize {
         &self.slot
     }

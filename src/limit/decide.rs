@@ -17,90 +17,21 @@
 //! not needed.
 
 use super::arena_cell::{ArenaCell, State, Word};
-use super::cell;
+use super::cell::Cell;
 use super::core::Core;
+use super::decision::{Decision, PressureSource, Shortfall};
 use super::selector::{self, ArenaView, LargestFirst, Plan};
 use super::signal::Pressure;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, fence, mutant};
 use crossbeam_utils::CachePadded;
-use std::cell::Cell;
-use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What a notifier adds to `pending`.
 pub(crate) const NOTICE: u64 = 1;
 /// What somebody adds who wants a walk in any case.
 pub(crate) const POLL: u64 = 1 << 32;
-
-/// Which term of the pressure is the deepest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum PressureSource {
-    /// What is held is above the budget.
-    Budget,
-    /// The system's available memory is below its water mark.
-    System,
-    /// The process is above its soft limit.
-    Process,
-}
-
-impl fmt::Display for PressureSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            PressureSource::Budget => "budget",
-            PressureSource::System => "system memory",
-            PressureSource::Process => "process memory",
-        })
-    }
-}
-
-/// One decision that asked arenas to spill, as it was taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Decision {
-    /// Time since the limiter was built.
-    pub at: Duration,
-    /// The exact sum that the walk found.
-    pub exact_bytes: usize,
-    /// The lagged sum.
-    pub published_bytes: usize,
-    /// What reporters may hold back.
-    pub granted_bytes: usize,
-    /// The budget in force; none is unlimited.
-    pub budget_bytes: Option<usize>,
-    /// What has to be given back, before what is in flight is taken off.
-    pub overage_bytes: usize,
-    /// What was in flight already.
-    pub in_flight_bytes: usize,
-    /// The deepest source of pressure.
-    pub source: PressureSource,
-    /// How many arenas were asked.
-    pub requests: usize,
-    /// The first of them, in order, at most 32: arena as `writer/arena`, and its bytes.
-    pub victims: Vec<(String, usize)>,
-    /// What is missing even if all of them spill.
-    pub shortfall_bytes: usize,
-}
-
-/// A state with numbers: all that can be asked is asked, and it is not enough.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Shortfall {
-    /// The deepest source of pressure when the episode began.
-    pub source: PressureSource,
-    /// What was missing then, in bytes.
-    pub missing_bytes: usize,
-    /// What no spill frees: held minus arenas.
-    pub persistent_bytes: usize,
-    /// One floor for each live arena.
-    pub floor_sum_bytes: usize,
-    /// Live arenas.
-    pub writers: usize,
-    /// How many arenas of one floor each would fit beside what is persistent.
-    pub writers_that_fit: usize,
-}
 
 /// The decider's own state.
 #[derive(Debug)]
@@ -112,8 +43,8 @@ pub(crate) struct Decider {
     /// A shortfall lasts: an arena that can be asked is a reason to decide, and so is its end.
     alert: AtomicBool,
     /// What the source said last. Relaxed: numbers only, stored before `pending` is raised.
-    system_short: AtomicUsize,
-    process_over: AtomicUsize,
+    pub(crate) system_short: AtomicUsize,
+    pub(crate) process_over: AtomicUsize,
     started: Instant,
     memory: Mutex<Memory>,
 }
@@ -142,7 +73,7 @@ struct Asked {
     bytes: usize,
     count: usize,
     victims: Vec<(String, usize)>,
-    wakers: Vec<Waker>,
+    wakers: Vec<Arc<Waker>>,
 }
 
 /// What one look found.
@@ -191,26 +122,6 @@ struct Release<'a>(&'a AtomicU64);
 impl Drop for Release<'_> {
     fn drop(&mut self) {
         self.0.store(0, Ordering::Release);
-    }
-}
-
-thread_local! {
-    static ASKING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// This thread is asking a signal source.
-struct Asking;
-
-impl Asking {
-    /// None if it is doing so already: a source may change accounts, which notifies.
-    fn begin() -> Option<Asking> {
-        (!ASKING.replace(true)).then_some(Asking)
-    }
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        ASKING.set(false);
     }
 }
 
@@ -274,22 +185,6 @@ impl Core {
         view.is_eligible(self.settings.floor_bytes())
     }
 
-    /// Asks the source, on the notifier's thread and not from within itself; the decider works with what was stored last,
-    /// so that a source which itself notifies cannot keep it going for ever.
-    fn sample(&self) {
-        if let Some(source) = self.signals.get()
-            && let Some(_asking) = Asking::begin()
-        {
-            let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| source.pressure()));
-            let Ok(pressure) = answer else {
-                // What it said last stands.
-                return self.telemetry.user_code_panicked("signal source");
-            };
-            self.decider.system_short.store(pressure.system_short_bytes, Ordering::Relaxed);
-            self.decider.process_over.store(pressure.process_over_bytes, Ordering::Relaxed);
-        }
-    }
-
     /// Decides by what the source says now.
     pub(crate) fn decide(&self, why: u64) {
         self.sample();
@@ -331,8 +226,8 @@ impl Core {
 
     /// Wakes an owner. A panic of the waker is its owner's affair and not that of the writer whose change brought it about,
     /// which may be in the middle of recording that change.
-    fn wake(&self, waker: Waker) {
-        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake())).is_err() {
+    fn wake(&self, waker: &Waker) {
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake_by_ref())).is_err() {
             self.telemetry.user_code_panicked("waker");
         }
     }
@@ -370,7 +265,7 @@ impl Core {
         let lasts = memory.shortfall.is_some();
         // The memory goes back before anybody is woken: a waker may ask for the snapshot.
         *self.decider.memory.lock() = memory;
-        asked.wakers.into_iter().for_each(|waker| self.wake(waker));
+        asked.wakers.iter().for_each(|waker| self.wake(waker));
 
         let tightened = {
             let was = self.decider.line.swap(line, Ordering::AcqRel);
@@ -405,7 +300,7 @@ impl Core {
             views.extend(arenas.iter().zip(words.iter()).map(|(arena, &word)| view(arena, word, arena.bytes(), now)));
         });
         let exact_bytes = if self.settings.writer_share() {
-            self.registry.exact_bytes(cell::Cell::has_arena)
+            self.registry.exact_bytes(Cell::has_arena)
         } else {
             self.registry.exact_bytes(|_| true)
         };
@@ -459,9 +354,7 @@ impl Core {
                 if asked.victims.len() < NAMED_VICTIMS {
                     asked.victims.push((arena.full_name(), view.bytes));
                 }
-                if let Some(waker) = arena.waker.lock().as_ref() {
-                    asked.wakers.push(waker.clone());
-                }
+                asked.wakers.extend(arena.waker.lock().clone());
             }
         });
         asked

@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `limiter`, `builder`, `global` | the handle, how it is made, the process's own |
 //! | `reporter`, `shared`, `account`, `reservation`, `replacement`, `arena`, `spill` | what a writer holds in its hands |
-//! | `cell`, `window`, `deal` | one writer's words: the fast path, the slow one, how large a window is |
+//! | `cell`, `window`, `deal`, `moving`, `mistakes` | one writer's words: the fast path, the slow one, how large a window is, who moves it |
 //! | `ledger`, `registry`, `core`, `settings` | what all writers of a limiter share |
-//! | `arena_cell`, `decide`, `selector`, `signal` | who must spill, and when |
-//! | `snapshot` | what an operator sees |
+//! | `arena_cell`, `decide`, `decision`, `sampling`, `selector`, `signal` | who must spill, when and why |
+//! | `snapshot`, `effective` | what an operator sees |
 //!
 //! Imports go from the first rows to the later ones; `selector` and `signal` know nobody.
 
@@ -19,13 +19,18 @@ mod cell;
 mod core;
 mod deal;
 mod decide;
+mod decision;
+mod effective;
 mod global;
 mod ledger;
 mod limiter;
+mod mistakes;
+mod moving;
 mod registry;
 mod replacement;
 mod reporter;
 mod reservation;
+mod sampling;
 mod selector;
 mod settings;
 mod shared;
@@ -37,13 +42,13 @@ mod window;
 pub use account::Account;
 pub use arena::ArenaHandle;
 pub use builder::LimiterBuilder;
-pub use decide::{Decision, PressureSource, Shortfall};
+pub use decision::{Decision, PressureSource, Shortfall};
+pub use effective::{Effective, Origin};
 pub use limiter::{ClosedLimiter, GlobalMemoryLimiter};
 pub use replacement::Replacement;
 pub use reporter::Reporter;
 pub use reservation::Reservation;
 pub use selector::{ArenaView, LargestFirst, SpillSelector};
-pub use settings::{Effective, Origin};
 pub use shared::SharedReporter;
 pub use signal::{Pressure, ScriptedSignals, SignalSource};
 pub use snapshot::{ArenaSnapshot, Snapshot, WriterSnapshot};

@@ -3,7 +3,7 @@
 use super::arena_cell::{ArenaCell, State};
 use super::cell::Cell;
 use super::core::Core;
-use super::decide::{Decision, Shortfall};
+use super::decision::{Decision, Shortfall};
 use crate::sync::Ordering;
 use crate::units::Bytes;
 use std::collections::HashMap;

@@ -6,19 +6,12 @@
 //!    `lo = base - room`, `hi = base + room`, and what is returned but not published is at most `returned_room`;
 //! 3. `granted` is raised before a window grows and lowered after it shrank, so it is never below the sum of the rooms.
 //!
-//! Moving somebody else's window, in steps: lock the cell; `hi = 0`, `lo = MAX`, so that the owner's next change comes to
-//! the slow path and waits for the lock; process-wide barrier; load `held`; settle on the owner's behalf; set the new
-//! window; unlock. The barrier makes every change that missed the closed window visible to that load. One barrier serves a
-//! batch of cells.
+//! How somebody else's window is moved is in `moving`.
 
 use super::cell::{Cell, Form, MAX_BYTES, clamp};
 use super::core::Core;
 use crate::error::{Refusal, ReserveError};
-use crate::sync::{MutexGuard, Ordering, fence, mutant, own_load, process_barrier};
-use std::sync::Arc;
-
-/// Cells whose windows are closed under one barrier: owners wait meanwhile, so not too many.
-const BATCH: usize = 64;
+use crate::sync::{Ordering, fence, mutant, own_load};
 
 /// What a cell has published and may hold back. Lives under the cell's lock.
 #[derive(Debug)]
@@ -108,7 +101,7 @@ impl Core {
     }
 
     /// Takes the returned bytes off `held`; owner only. Some(surplus) if that took it below zero: then it is 0 now.
-    fn fold(&self, cell: &Cell, window: &mut Window) -> Option<usize> {
+    pub(crate) fn fold(&self, cell: &Cell, window: &mut Window) -> Option<usize> {
         let returned = own_load(&cell.returned);
         let held = own_load(&cell.hot.held);
         let total = (held as isize).wrapping_sub(returned as isize);
@@ -127,7 +120,7 @@ impl Core {
     }
 
     /// Publishes the difference and deals a window; under the cell's lock. Answers how the sum moved.
-    fn publish(&self, cell: &Cell, window: &mut Window) -> isize {
+    pub(crate) fn publish(&self, cell: &Cell, window: &mut Window) -> isize {
         // Acquire: an owner's release must not be published before what it freed is seen to be free.
         let held = clamp(cell.hot.held.load(Ordering::Acquire));
         let returned = own_load(&cell.returned);
@@ -162,7 +155,7 @@ impl Core {
     }
 
     /// Stores the ends of a window; under the cell's lock.
-    fn open(&self, cell: &Cell, window: &Window) {
+    pub(crate) fn open(&self, cell: &Cell, window: &Window) {
         let hi = window.base.saturating_add(window.room).min(MAX_BYTES);
         let lo = window.base.saturating_sub(window.room);
         // Relaxed: the ends carry nothing; whoever closes a window orders itself by the barrier and the lock.
@@ -265,124 +258,5 @@ impl Core {
         if let Some(surplus) = mended {
             self.mistake_released_too_much(to, surplus);
         }
-    }
-
-    /// A charge that left the window: settle, unless it took the counter beyond what it can hold.
-    pub(crate) fn charged_outside(&self, cell: &Cell, bytes: usize) {
-        let held = own_load(&cell.hot.held);
-        if held > MAX_BYTES && bytes > MAX_BYTES - clamp(held.wrapping_sub(bytes)) {
-            cell.hot.held.store(held.wrapping_sub(bytes), Ordering::Release);
-            return self.charge_beyond_counter(cell, bytes);
-        }
-        self.settle_as_owner(cell);
-    }
-
-    /// The same for the shared form. Between the charge and its being taken back others may see the total as 0.
-    pub(crate) fn charged_shared_outside(&self, cell: &Cell, new: usize, bytes: usize) {
-        let beyond = (new > MAX_BYTES || new < bytes) && bytes > MAX_BYTES - clamp(new.wrapping_sub(bytes));
-        if beyond {
-            cell.hot.held.fetch_sub(bytes, Ordering::Release);
-        }
-        self.settle_shared(cell);
-        if beyond {
-            self.charge_beyond_counter(cell, bytes);
-        }
-    }
-
-    /// A charge that no counter can hold: told, and not recorded.
-    pub(crate) fn charge_beyond_counter(&self, cell: &Cell, bytes: usize) {
-        self.telemetry.charged_beyond_counter(&cell.name, bytes);
-        if cfg!(debug_assertions) && !std::thread::panicking() {
-            panic!("plimsoll: {} charged {bytes} bytes, beyond what a counter can hold", cell.name);
-        }
-    }
-
-    /// The owner released more than the cell has: it is 0 from here on, the surplus is told.
-    pub(crate) fn release_more_than_held(&self, cell: &Cell, bytes: usize) {
-        let mut window = cell.window.lock();
-        let missing = self.fold(cell, &mut window).unwrap_or(0);
-        let surplus = bytes.saturating_sub(own_load(&cell.hot.held)).saturating_add(missing);
-        cell.hot.held.store(0, Ordering::Release);
-        let moved = self.publish(cell, &mut window);
-        drop(window);
-        self.after_publish(moved);
-        self.mistake_released_too_much(cell, surplus);
-    }
-
-    /// A release of the shared form that left the window, or took more than there was: then the surplus is put back.
-    pub(crate) fn released_shared_outside(&self, cell: &Cell, old: usize, bytes: usize) {
-        let surplus = bytes.saturating_sub(clamp(old));
-        if surplus > 0 {
-            cell.hot.held.fetch_add(surplus, Ordering::Relaxed);
-        }
-        self.settle_shared(cell);
-        if surplus > 0 {
-            self.mistake_released_too_much(cell, surplus);
-        }
-    }
-
-    pub(crate) fn mistake_released_too_much(&self, cell: &Cell, surplus: usize) {
-        self.telemetry.released_too_much(&cell.name, surplus);
-        if cfg!(debug_assertions) && !std::thread::panicking() {
-            panic!("plimsoll: {} released {surplus} bytes more than it held", cell.name);
-        }
-    }
-
-    /// Publishes, on their owners' behalf, what cells hold back, and deals them new windows. Without the process-wide
-    /// barrier it does nothing and answers false. The caller must not hold the lock of any cell.
-    pub(crate) fn settle_others(&self, cells: &[Arc<Cell>]) -> bool {
-        let (moved, all) = self.settle_others_quietly(cells);
-        self.after_publish(moved);
-        all
-    }
-
-    /// The same without the decision that may follow: how the sum moved.
-    fn settle_others_quietly(&self, cells: &[Arc<Cell>]) -> (isize, bool) {
-        if !self.barrier {
-            return (0, false);
-        }
-        let mut moved = 0isize;
-        let all = cells.chunks(BATCH).all(|batch| {
-            let fenced = self.settle_batch(batch);
-            moved = moved.wrapping_add(fenced.unwrap_or(0));
-            fenced.is_some()
-        });
-        (moved, all)
-    }
-
-    /// The same for every cell there is.
-    pub(crate) fn settle_everybody(&self) -> bool {
-        let (moved, all) = self.settle_everybody_quietly();
-        self.after_publish(moved);
-        all
-    }
-
-    /// The same without the decision that may follow, for who holds a lock.
-    pub(crate) fn settle_everybody_quietly(&self) -> (isize, bool) {
-        let cells: Vec<_> = self.registry.cells.walk(<[_]>::to_vec);
-        self.settle_others_quietly(&cells)
-    }
-
-    /// One barrier for all of `batch`: how the sum moved. None, and no window is moved, if the barrier failed.
-    fn settle_batch(&self, batch: &[Arc<Cell>]) -> Option<isize> {
-        let mut locked: [Option<(&Cell, MutexGuard<'_, Window>)>; BATCH] = std::array::from_fn(|_| None);
-        // Two who lock several cells each would wait for one another.
-        let _alone = self.moving.lock();
-        for (slot, cell) in locked.iter_mut().zip(batch) {
-            let window = cell.window.lock();
-            cell.hot.hi.store(0, Ordering::Relaxed);
-            cell.hot.lo.store(MAX_BYTES, Ordering::Relaxed);
-            *slot = Some((cell, window));
-        }
-        if !process_barrier() {
-            locked.iter().flatten().for_each(|(cell, window)| self.open(cell, window));
-            return None;
-        }
-        Some(
-            locked
-                .iter_mut()
-                .flatten()
-                .fold(0isize, |moved, (cell, window)| moved.wrapping_add(self.publish(cell, window))),
-        )
     }
 }

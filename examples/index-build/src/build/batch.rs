@@ -283,8 +283,8 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
         };
         for file in files {
             done.files.push(FileEntry::from(&file));
-            // Relaxed: how many are open; further files are opened again for their sync
-            let keep = shared.counts.open_files.fetch_add(1, Ordering::Relaxed) < shared.plan.kept_files;
+            // Relaxed: about how many are open
+            let keep = shared.counts.open_files.fetch_add(1, Ordering::Relaxed) < shared.plan.open_files;
             done.written.push(Written { name: file.name, file: keep.then_some(file.file) });
         }
         Ok(done)

@@ -32,9 +32,9 @@ pub(super) struct Plan {
     pub(super) writer_cap_bytes: Option<usize>,
     pub(super) quantum_bytes: Option<usize>,
     pub(super) limits: Limits,
-    /// Finished files that may stay open until they are synced.
-    pub(super) kept_files: usize,
     pub(super) input_block_bytes: usize,
+    /// Handles of finished files that are kept open until they are synced; further files are opened again for that.
+    pub(super) open_files: usize,
     pub(super) skip_bad: bool,
 }
 
@@ -102,12 +102,11 @@ impl Plan {
             Kind::Jsonl => fields.as_ref().map_or(1, Vec::len),
         };
         let batches = inputs.bytes.div_ceil(options.batch_bytes).max(1);
+        let descriptors = most_open_files();
         let threads = options.threads.min(usize::try_from(batches).unwrap_or(usize::MAX));
-        let descriptors = Descriptors::share(most_open_files(), threads);
-        let threads = descriptors.threads;
+        let threads = threads.min(descriptors.saturating_sub(OTHER_FILES) / THREAD_FILES).max(1);
         let each = options.budget_bytes.map_or(usize::MAX, |budget| budget / threads);
         let run_block = (each / 64).clamp(KIB, 64 * KIB);
-        let fan_in = (each / 4 / run_block).clamp(4, 64).min(descriptors.fan_in);
         let plan = Plan {
             fields,
             batch_bytes: options.batch_bytes,
@@ -117,9 +116,9 @@ impl Plan {
             floor_bytes,
             writer_cap_bytes: options.writer_cap_bytes,
             quantum_bytes: options.quantum_bytes,
-            limits: Limits { block_bytes: run_block, fan_in },
-            kept_files: descriptors.kept,
+            limits: Limits { block_bytes: run_block, fan_in: fan_in(descriptors, threads, each / 4 / run_block) },
             input_block_bytes: (each / 16).clamp(4 * KIB, 128 * KIB) & !(4 * KIB - 1),
+            open_files: (descriptors.saturating_sub(OTHER_FILES + threads * THREAD_FILES) / 2).min(MOST_OPEN_FILES),
             skip_bad: options.skip_bad,
             inputs,
         };
@@ -168,50 +167,36 @@ impl Plan {
     }
 }
 
-/// How the file descriptors of the process are shared out: none of it changes the index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Descriptors {
-    /// flush threads that can have all that a batch needs
-    threads: usize,
-    /// sources of a merge
-    fan_in: usize,
-    /// finished files that are kept open until they are synced
-    kept: usize,
-}
+/// Descriptors that are left to the process: its own streams, the digest, the sampler, whoever embeds it.
+const OTHER_FILES: usize = 16;
+/// Descriptors of a flush thread without those of a merge's further sources: input, three of a segment, a run that is
+/// written, two that are merged, and one to spare.
+const THREAD_FILES: usize = 8;
+/// Files that wait open for their sync, if the descriptors allow it.
+const MOST_OPEN_FILES: usize = 192;
 
-/// Standard streams, signals, the digest, the look for a batch's end, and some that a library may want.
-const OF_THE_PROCESS: usize = 12;
-/// Three files of a segment, a run that is written, and one to spare.
-const OF_A_THREAD: usize = 5;
-/// Finished segment files that are kept open at most.
-const MOST_KEPT: usize = 192;
-
-impl Descriptors {
-    fn share(most: usize, threads: usize) -> Descriptors {
-        let kept = (most.saturating_sub(32) / 2).min(MOST_KEPT);
-        let left = most.saturating_sub(OF_THE_PROCESS + kept);
-        let threads = threads.min(left / (OF_A_THREAD + 2)).max(1);
-        Descriptors { threads, fan_in: (left / threads).saturating_sub(OF_A_THREAD).max(2), kept }
-    }
+/// Sources that a merge opens at once: no more than the memory of a thread's share and its part of the descriptors allow.
+fn fan_in(descriptors: usize, threads: usize, by_memory: usize) -> usize {
+    let left = descriptors.saturating_sub(OTHER_FILES + threads * THREAD_FILES) / 2;
+    by_memory.clamp(4, 64).min(2 + left / threads)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// B44: whatever the limit on open files is, all threads together stay below it.
     #[test]
-    fn all_threads_together_stay_below_the_limit_of_open_files() {
-        for most in 20..3000 {
-            for threads in [1, 2, 8, 30, 1000] {
-                let shared = Descriptors::share(most, threads);
-                let all = OF_THE_PROCESS + shared.kept + shared.threads * (OF_A_THREAD + shared.fan_in);
-                assert!(all <= most && shared.threads <= threads && shared.fan_in >= 2, "{most}: {shared:?}");
+    fn threads_merges_and_waiting_files_fit_the_descriptors() {
+        for descriptors in [32usize, 64, 256, 1024, 1 << 20] {
+            for asked in [1usize, 4, 30, 500] {
+                let threads = asked.min(descriptors.saturating_sub(OTHER_FILES) / THREAD_FILES).max(1);
+                let sources = fan_in(descriptors, threads, usize::MAX);
+                let waiting =
+                    (descriptors.saturating_sub(OTHER_FILES + threads * THREAD_FILES) / 2).min(MOST_OPEN_FILES);
+                let all = OTHER_FILES + threads * (THREAD_FILES - 2 + sources) + waiting;
+                assert!(sources >= 2 && all <= descriptors, "{descriptors} descriptors, {threads} threads: {all}");
             }
         }
-        let usual = Descriptors::share(1024, 8);
-        assert_eq!((usual.threads, usual.kept), (8, MOST_KEPT));
-        assert!(usual.fan_in >= 64);
-        assert_eq!(Descriptors::share(0, 8), Descriptors { threads: 1, fan_in: 2, kept: 0 });
-        assert_eq!(Descriptors::share(usize::MAX, 8).threads, 8);
     }
 }

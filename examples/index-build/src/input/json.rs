@@ -6,6 +6,7 @@
 //! lines tend to have the same keys in the same order, the number after the last one is tried before the table.
 //! What the parser takes for a value with escapes besides is at most the line's length, which is charged while it runs.
 use crate::accounting::Account;
+use crate::input::tame::tame_numbers;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::collections::HashMap;
 use std::fmt;
@@ -407,35 +408,6 @@ impl<'de> Visitor<'de> for Value<'_> {
 
 /// What the parser says of a number beyond a float.
 const OUT_OF_RANGE: &str = "number out of range";
-
-/// The text with every number outside of strings cut to a few digits and its exponent to 0: numbers stay numbers, and what
-/// is none stays none.
-fn tame_numbers(text: &str) -> String {
-    let mut tame = String::with_capacity(text.len());
-    let (mut in_string, mut escaped, mut digits, mut exponent) = (false, false, 0, false);
-    for character in text.chars() {
-        if in_string {
-            in_string = escaped || character != '"';
-            escaped = !escaped && character == '\\';
-        } else if character.is_ascii_digit() {
-            digits += 1;
-            if digits > if exponent { 1 } else { 15 } {
-                continue;
-            }
-            if exponent {
-                tame.push('0');
-                continue;
-            }
-        } else {
-            exponent = matches!(character, 'e' | 'E') && digits > 0
-                || exponent && digits == 0 && matches!(character, '+' | '-');
-            digits = 0;
-            in_string = character == '"';
-        }
-        tame.push(character);
-    }
-    tame
-}
 
 /// Without the byte order mark that a file may begin with.
 pub fn without_mark(line: &[u8]) -> &[u8] {

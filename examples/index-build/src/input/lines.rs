@@ -10,6 +10,9 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
+/// No line is longer: lengths of terms are 32 bits wide, and decoding may make a line three times as long.
+pub const MOST_LINE_BYTES: usize = 1 << 30;
+
 /// One line, without its 0x0A.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
@@ -18,15 +21,13 @@ pub struct Line<'a> {
     pub offset: u64,
 }
 
-/// No line is longer: lengths and addresses of terms are kept in 32 bits.
-const MOST_LINE_BYTES: usize = u32::MAX as usize;
-
 /// Reads parts, one after the other.
 #[derive(Debug)]
 pub struct Lines {
     buffer: Vec<u8>,
     block_bytes: usize,
-    most_line_bytes: usize,
+    /// no line is longer
+    most_bytes: usize,
     /// the current line's start
     start: usize,
     /// no line end before this
@@ -53,7 +54,7 @@ impl Lines {
         Lines {
             buffer: vec![0; block_bytes],
             block_bytes,
-            most_line_bytes: MOST_LINE_BYTES,
+            most_bytes: MOST_LINE_BYTES,
             start: 0,
             scanned: 0,
             end: 0,
@@ -100,7 +101,7 @@ impl Lines {
             if let Some(found) = memchr::memchr(b'\n', &self.buffer[self.scanned..self.end]) {
                 let (from, to) = (self.start, self.scanned + found);
                 (self.start, self.scanned) = (to + 1, to + 1);
-                return self.line(inputs, from, to).map(Some);
+                return Ok(Some(self.line(from, to)));
             }
             self.scanned = self.end;
             if !self.fill(inputs, account, block)? {
@@ -110,34 +111,15 @@ impl Lines {
                 // the last piece of a file that does not end with 0x0A
                 let (from, to) = (self.start, self.end);
                 self.start = to;
-                return self.line(inputs, from, to).map(Some);
+                return Ok(Some(self.line(from, to)));
             }
         }
     }
 
     #[inline]
-    fn line(&self, inputs: &Inputs, from: usize, to: usize) -> Result<Line<'_>> {
-        let offset = self.offset(from);
-        if to - from > self.most_line_bytes {
-            return Err(self.too_long(inputs, offset));
-        }
-        Ok(Line { bytes: &self.buffer[from..to], offset })
-    }
-
-    /// Where a byte of the buffer is in the file.
-    #[inline]
-    fn offset(&self, at: usize) -> u64 {
-        let behind = (self.end - at) as u64;
-        self.open.as_ref().map_or(0, |open| open.read - behind)
-    }
-
-    /// The error of the line at `offset`.
-    #[cold]
-    fn too_long(&self, inputs: &Inputs, offset: u64) -> Error {
-        let Some(open) = &self.open else { return Error::Failed("a line without a file".to_owned()) };
-        let path = &inputs.files[open.part.file].path;
-        let why = format!("longer than {} bytes", self.most_line_bytes);
-        line_number(path, offset).map_or_else(|error| error, |line| Error::Input { path: path.clone(), line, why })
+    fn line(&self, from: usize, to: usize) -> Line<'_> {
+        let behind = (self.end - from) as u64;
+        Line { bytes: &self.buffer[from..to], offset: self.open.as_ref().map_or(0, |open| open.read - behind) }
     }
 
     /// Reads on; false at the part's end.
@@ -147,10 +129,6 @@ impl Lines {
         account: &mut A,
         block: &mut impl FnMut(usize) -> Result<()>,
     ) -> Result<bool> {
-        // all of the buffer is one line that goes on
-        if self.end - self.start > self.most_line_bytes {
-            return Err(self.too_long(inputs, self.offset(self.start)));
-        }
         let Some(open) = &mut self.open else { return Ok(false) };
         let path = &inputs.files[open.part.file].path;
         if open.read == open.part.end {
@@ -169,6 +147,11 @@ impl Lines {
             (self.start, self.scanned) = (0, self.end);
         }
         if self.end == self.buffer.len() {
+            if self.end >= self.most_bytes {
+                let (offset, most) = (open.read - self.end as u64, self.most_bytes);
+                let why = format!("the line is longer than {most} bytes");
+                return Err(Error::Input { path: path.clone(), line: line_number(path, offset)?, why });
+            }
             let capacity = self.buffer.len().saturating_mul(2);
             account.charge(capacity - self.buffer.len());
             self.buffer.reserve_exact(capacity - self.buffer.len());
@@ -300,23 +283,18 @@ mod tests {
     }
 
     #[test]
-    fn a_line_longer_than_its_length_can_be_kept_is_told_with_its_number() {
+    fn a_line_beyond_the_limit_is_an_error_with_its_number() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
-        for (end, bytes) in [("\n", 101usize), ("", 101), ("\nz", 101), ("", 5000), ("\nz", 5000)] {
-            std::fs::write(&path, ["one\n", &"y".repeat(100), "\n", &"x".repeat(bytes), end].concat()).unwrap();
-            let inputs = crate::input::list(std::slice::from_ref(&path), Format::Text).unwrap();
-            let mut count = Count::default();
-            let mut lines = Lines::new(64, &mut count);
-            lines.most_line_bytes = 100;
-            lines.open(&inputs, Part { file: 0, start: 0, end: inputs.bytes }).unwrap();
-            for length in [3, 100] {
-                assert_eq!(lines.next(&inputs, &mut count, &mut |_| Ok(())).unwrap().unwrap().bytes.len(), length);
-            }
-            let error = lines.next(&inputs, &mut count, &mut |_| Ok(())).unwrap_err();
-            assert!(error.to_string().ends_with("a, line 3: longer than 100 bytes"), "{error}");
-            assert!(lines.allocated_bytes() <= 512, "no more is read than it takes to see it");
-        }
+        std::fs::write(&path, ["one".to_owned(), "x".repeat(5000), "three".to_owned()].join("\n")).unwrap();
+        let inputs = crate::input::list(std::slice::from_ref(&path), Format::Text).unwrap();
+        let mut count = Count::default();
+        let mut lines = Lines { most_bytes: 4096, ..Lines::new(1024, &mut count) };
+        lines.open(&inputs, Part { file: 0, start: 0, end: inputs.bytes }).unwrap();
+        assert!(lines.next(&inputs, &mut count, &mut |_| Ok(())).unwrap().is_some());
+        let error = lines.next(&inputs, &mut count, &mut |_| Ok(())).unwrap_err();
+        assert!(matches!(error, Error::Input { line: 2, .. }), "{error}");
+        assert_eq!(count.0, lines.allocated_bytes());
     }
 
     #[test]

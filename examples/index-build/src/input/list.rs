@@ -195,7 +195,6 @@ mod tests {
         {
             let error = list(&[PathBuf::from("/dev/null")], Format::Auto).unwrap_err();
             assert!(error.to_string().contains("/dev/null") && error.exit_code() == 1, "{error}");
-            std::os::unix::fs::symlink("..", folder.path().join("loop")).unwrap();
             fs::create_dir(folder.path().join("in")).unwrap();
             std::os::unix::fs::symlink(folder.path(), folder.path().join("in/again")).unwrap();
             let error = list(&[folder.path().join("in")], Format::Auto).unwrap_err();

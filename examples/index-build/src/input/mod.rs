@@ -2,11 +2,12 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | [`mod@list`] | the input's files, walked in order, and their format |
+//! | [`list`](mod@list) | the input's files, walked in order, and their format |
 //! | [`batch`] | where batches end, which depends on the input alone |
 //! | [`lines`] | the lines of a part of a file, read in blocks |
 //! | [`json`] | a JSON line as the string values of its fields |
-//! | [`mod@digest`] | length and SHA-256 of all input |
+//! | `tame` | numbers that are too large for its parser |
+//! | [`digest`](mod@digest) | length and SHA-256 of all input |
 //!
 //! A file that changes its length while it is read is an error wherever it is noticed.
 pub mod batch;
@@ -14,6 +15,7 @@ pub mod digest;
 pub mod json;
 pub mod lines;
 pub mod list;
+mod tame;
 
 pub use batch::{Batch, Cutter, Part};
 pub use digest::digest;

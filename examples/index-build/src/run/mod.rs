@@ -2,11 +2,11 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | [`mod@format`] | what a run file looks like, and its numbers |
+//! | [`format`](mod@format) | what a run file looks like, and its numbers |
 //! | [`write`](mod@write) | writes one, block by block, and seals it |
 //! | [`read`] | reads one, trusting nothing |
 //! | [`source`] | a run or a writer's memory as a source of terms |
-//! | [`mod@merge`] | the k-way merge of sources into a target |
+//! | [`merge`](mod@merge) | the k-way merge of sources into a target |
 //! | [`passes`] | bounded fan-in: many runs become few |
 //!
 //! Postings are copied as the bytes that the writer made; only a merge into a segment decodes them.

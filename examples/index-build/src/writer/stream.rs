@@ -58,6 +58,24 @@ impl From<Fault> for crate::error::Error {
     }
 }
 
+/// The number at `at`, and what is behind it, if all of it is there and none of it is too long.
+#[inline(always)]
+fn whole(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let first = *bytes.get(at)?;
+    if first < 0x80 {
+        return Some((u64::from(first), at + 1));
+    }
+    let mut value = u64::from(first & 0x7F);
+    for more in 1..5 {
+        let byte = *bytes.get(at + more)?;
+        value |= u64::from(byte & 0x7F) << (7 * more);
+        if byte < 0x80 {
+            return Some((value, at + more + 1));
+        }
+    }
+    None
+}
+
 /// Reads spans, piece by piece.
 #[derive(Debug, Default)]
 pub struct Decoder {
@@ -79,24 +97,41 @@ impl Decoder {
         bytes: &[u8],
         mut each: impl FnMut(u32, u32) -> Result<(), E>,
     ) -> Result<(), E> {
-        for &byte in bytes {
-            if byte < 0x80 && self.shift == 0 {
-                self.number(u64::from(byte), &mut each)?;
-                continue;
-            }
-            self.value |= u64::from(byte & 0x7F) << self.shift;
-            if byte >= 0x80 {
-                self.shift += 7;
-                if self.shift > 28 {
-                    return Err(Fault::Varint.into());
+        let mut at = 0;
+        while at < bytes.len() {
+            // whole occurrences without a look at what a piece before has left; what is cut, or wrong, goes the slow way
+            if !self.position_next
+                && self.shift == 0
+                && let Some((value, behind)) = whole(bytes, at)
+            {
+                if value & 1 == 0 {
+                    self.number(value, &mut each)?;
+                    at = behind;
+                    continue;
                 }
-                continue;
+                if let Some((position, behind)) = whole(bytes, behind) {
+                    self.number(value, &mut each)?;
+                    self.number(position, &mut each)?;
+                    at = behind;
+                    continue;
+                }
             }
-            let value = self.value;
-            (self.value, self.shift) = (0, 0);
-            self.number(value, &mut each)?;
+            self.byte(bytes[at], &mut each)?;
+            at += 1;
         }
         Ok(())
+    }
+
+    /// The next byte of a number.
+    fn byte<E: From<Fault>>(&mut self, byte: u8, each: &mut impl FnMut(u32, u32) -> Result<(), E>) -> Result<(), E> {
+        self.value |= u64::from(byte & 0x7F) << self.shift;
+        if byte >= 0x80 {
+            self.shift += 7;
+            return if self.shift > 28 { Err(Fault::Varint.into()) } else { Ok(()) };
+        }
+        let value = self.value;
+        (self.value, self.shift) = (0, 0);
+        self.number(value, each)
     }
 
     #[inline(always)]
