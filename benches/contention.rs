@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 const THREADS: [usize; 4] = [1, 2, 8, 30];
 /// Rounds of a multiplication: about 200 ns.
-const WORK: u64 = 70;
+const WORK: u64 = 350;
 
 /// One thread's accounting of one term.
 trait Account: Send {
