@@ -1,4 +1,4 @@
-//! What accounting costs many flush threads: for each term some 200 ns of work, and five changes (one of the arena's
+//! What accounting costs many flush threads: for each term 0.2 to 0.3 us of work, and five changes (one of the arena's
 //! bytes, three growths and one release of an encoder's reservation), with 1, 2, 8 and 30 threads.
 //!
 //! `cargo bench --bench contention`; `-- term/2` for two threads only. The time is that of one term on one thread, so
@@ -24,7 +24,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 const THREADS: [usize; 4] = [1, 2, 8, 30];
-/// Rounds of a multiplication: about 200 ns.
+/// Rounds of a multiplication: 0.2 to 0.3 us.
 const WORK: u64 = 350;
 
 /// One thread's accounting of one term.
