@@ -193,6 +193,21 @@ mod tests {
         assert_eq!((out.victims, out.shortfall_bytes), (vec![2, 0], 8));
     }
 
+    #[test]
+    fn largest_first_itself_names_as_many_as_cover_the_need() {
+        let views = arenas(&[3, 9, 5, 2]);
+        let named = |floor, need| {
+            let mut victims = Vec::new();
+            LargestFirst.select(&views, floor, need, &mut victims);
+            victims
+        };
+        assert_eq!(
+            (named(1, 9), named(1, 10), named(1, 14), named(1, 15)),
+            (vec![1], vec![1, 2], vec![1, 2], vec![1, 2, 0])
+        );
+        assert_eq!((named(4, 100), named(1, 0)), (vec![1, 2], vec![]));
+    }
+
     #[derive(Debug)]
     struct Scripted(Vec<usize>);
     impl SpillSelector for Scripted {
