@@ -192,3 +192,39 @@ fn during_a_shortfall_only_an_arena_that_can_be_asked_is_a_reason_to_decide() {
     assert!(limiter.snapshot().shortfall.is_none(), "over as soon as nothing is over the budget");
     assert_eq!(limiter.stats().shortfall_episodes, 1);
 }
+
+#[test]
+fn a_decision_names_the_first_32_victims_and_counts_the_rest() {
+    let limiter = fixed().unlimited().build().unwrap();
+    let writer = limiter.reporter("writer");
+    let mut arenas: Vec<_> = (0..40).map(|number| writer.arena(&format!("arena {number}"))).collect();
+    arenas.iter_mut().for_each(|arena| arena.set_bytes(&writer, MIB));
+    limiter.set_budget_bytes(MIB).unwrap();
+    let decision = limiter.snapshot().last_decision.expect("39 MiB are over");
+    assert_eq!((decision.requests, decision.victims.len()), (39, 32));
+    assert_eq!(decision.victims[0], ("writer/arena 0".to_owned(), MIB));
+}
+
+#[test]
+fn a_shortfall_says_how_many_writers_would_fit() {
+    let limiter = fixed().budget_bytes(10 * MIB).floor_bytes(2 * MIB).build().unwrap();
+    let writer = limiter.reporter("writer");
+    writer.charge(5 * MIB);
+    let mut arenas = [writer.arena("a"), writer.arena("b"), writer.arena("c")];
+    arenas.iter_mut().for_each(|arena| arena.set_bytes(&writer, 2 * MIB - KIB));
+    limiter.poll();
+    let shortfall = limiter.snapshot().shortfall.expect("11 MiB less 3 KiB of 10, and no arena at the floor");
+    assert_eq!((shortfall.missing_bytes, shortfall.persistent_bytes), (MIB - 3 * KIB, 5 * MIB));
+    assert_eq!((shortfall.writers, shortfall.floor_sum_bytes, shortfall.writers_that_fit), (3, 6 * MIB, 2));
+    writer.release(5 * MIB);
+}
+
+#[test]
+fn a_shared_release_of_an_absurd_amount_is_a_mistake_and_not_a_charge() {
+    let limiter = fixed().unlimited().build().unwrap();
+    let account = limiter.shared_reporter("account");
+    account.charge(10);
+    let released = std::panic::catch_unwind(|| account.release(usize::MAX));
+    assert_eq!(released.is_err(), cfg!(debug_assertions), "debug builds assert");
+    assert_eq!((account.held_bytes(), limiter.stats().accounting_errors), (0, 1));
+}
