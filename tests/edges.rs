@@ -228,3 +228,30 @@ fn a_shared_release_of_an_absurd_amount_is_a_mistake_and_not_a_charge() {
     assert_eq!(released.is_err(), cfg!(debug_assertions), "debug builds assert");
     assert_eq!((account.held_bytes(), limiter.stats().accounting_errors), (0, 1));
 }
+
+/// Between the look and the request the list of arenas may change (here by the selector itself): the victim is asked, and
+/// not who stands in its place.
+#[test]
+fn a_victim_that_has_moved_in_the_list_is_still_the_one_that_is_asked() {
+    type Passing = std::sync::Mutex<Option<(plimsoll::ArenaHandle, plimsoll::Reporter)>>;
+    #[derive(Debug, Default, Clone)]
+    struct Drops(std::sync::Arc<Passing>);
+    impl plimsoll::SpillSelector for Drops {
+        fn name(&self) -> &'static str {
+            "drops"
+        }
+        fn select(&self, arenas: &[plimsoll::ArenaView], floor: usize, need: usize, victims: &mut Vec<usize>) {
+            drop(self.0.lock().unwrap().take());
+            plimsoll::LargestFirst.select(arenas, floor, need, victims);
+        }
+    }
+    let drops = Drops::default();
+    let limiter = fixed().budget_bytes(8 * MIB).selector(drops.clone()).build().unwrap();
+    let passing = limiter.reporter("passing");
+    *drops.0.lock().unwrap() = Some((passing.arena("passing"), passing));
+    let writer = limiter.reporter("writer");
+    let (mut small, mut large) = (writer.arena("small"), writer.arena("large"));
+    small.set_bytes(&writer, MIB);
+    large.set_bytes(&writer, 8 * MIB);
+    assert!(large.spill_requested() && !small.spill_requested());
+}
