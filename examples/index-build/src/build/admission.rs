@@ -110,6 +110,7 @@ mod tests {
     #[test]
     fn without_a_budget_nobody_waits() {
         let admission = Admission::new(None);
-        let _tickets: Vec<_> = (0..100).map(|_| admission.admit(usize::MAX / 200, || 0, || Ok(())).unwrap()).collect();
+        let tickets: Vec<_> = (0..100).map(|_| admission.admit(usize::MAX / 200, || 0, || Ok(())).unwrap()).collect();
+        assert_eq!(tickets.len(), 100);
     }
 }
