@@ -10,6 +10,14 @@ pub enum Refusal {
     WriterCap,
     /// The arena's address space ends: spill. See [`ArenaHandle::max_bytes`](crate::ArenaHandle::max_bytes).
     ArenaAddressSpace,
+    /// The hard limit of the whole process: raise
+    /// [`LimiterBuilder::hard_limit_bytes`](crate::LimiterBuilder::hard_limit_bytes), or spill.
+    HardLimit,
+    /// The hard limit less the room that spillable writers cannot use: lower
+    /// [`LimiterBuilder::reserve_bytes`](crate::LimiterBuilder::reserve_bytes), or spill.
+    Reserve,
+    /// The workspace's own budget: raise its bytes, or spill.
+    Workspace,
     /// The amount itself is beyond what a counter can hold (half of `usize`).
     Overflow,
 }
@@ -22,7 +30,8 @@ pub enum Refusal {
 pub struct ReserveError {
     /// What was asked for, in bytes.
     pub asked_bytes: usize,
-    /// What the holder held at that moment, in bytes.
+    /// What was held at that moment of what the limit bounds (the writer, the arena, the workspace, the whole process), in
+    /// bytes.
     pub held_bytes: usize,
     /// The limit that refused, in bytes.
     pub limit_bytes: usize,
@@ -38,6 +47,12 @@ impl fmt::Display for ReserveError {
             Refusal::ArenaAddressSpace => {
                 write!(f, "{asked} more refused by the arena's address space: {held} used of {limit}")
             }
+            Refusal::HardLimit => write!(f, "{asked} more refused by hard_limit_bytes: {held} held of {limit} in all"),
+            Refusal::Reserve => write!(
+                f,
+                "{asked} more refused by reserve_bytes: {held} held in all, {limit} is what writers that can spill may use"
+            ),
+            Refusal::Workspace => write!(f, "{asked} more refused by the workspace: {held} used of {limit}"),
             Refusal::Overflow => write!(f, "{asked} more refused: beyond what a counter can hold, {held} held"),
         }
     }
