@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `limiter`, `builder`, `global` | the handle, how it is made, the process's own |
 //! | `reporter`, `shared`, `account`, `reservation`, `replacement`, `arena`, `spill` | what a writer holds in its hands |
-//! | `cell`, `window`, `deal`, `moving`, `mistakes` | one writer's words: the fast path, the slow one, how large a window is, who moves it |
+//! | `cell`, `window`, `deal`, `credit`, `moving`, `transfer`, `refusal`, `mistakes` | one writer's words: the fast path, the slow one, how large a window is, what bounds it, who moves it |
 //! | `ledger`, `registry`, `core`, `settings` | what all writers of a limiter share |
 //! | `arena_cell`, `decide`, `decision`, `sampling`, `selector`, `signal` | who must spill, when and why |
 //! | `snapshot`, `effective` | what an operator sees |
@@ -17,6 +17,7 @@ mod arena_cell;
 mod builder;
 mod cell;
 mod core;
+mod credit;
 mod deal;
 mod decide;
 mod decision;
@@ -26,6 +27,7 @@ mod ledger;
 mod limiter;
 mod mistakes;
 mod moving;
+mod refusal;
 mod registry;
 mod replacement;
 mod reporter;
@@ -37,6 +39,7 @@ mod shared;
 mod signal;
 mod snapshot;
 mod spill;
+mod transfer;
 mod window;
 
 pub use account::Account;
