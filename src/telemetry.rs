@@ -20,9 +20,9 @@
 //! recorder that is installed later sees only what is built later. Nothing here runs for a change inside a window.
 //!
 //! Events (`tracing`, target `plimsoll`): a shortfall's begin (warn, once an episode) and end (info), each decision that
-//! asks for a spill (debug), an overdraft (debug), accounting mistakes (warn), a limiter that goes while bytes are held (warn).
+//! asks for a spill (debug), an overdraft (debug), accounting mistakes (warn), sums that had drifted (warn), a limiter that goes while bytes are held (warn).
 
-use crate::limit::{Decision, Ledger, Origin, Shortfall, Snapshot};
+use crate::limit::{Decision, Drift, Ledger, Origin, Shortfall, Snapshot};
 use crate::units::Bytes;
 use metrics::{Counter, Gauge};
 use std::sync::atomic::{
@@ -299,6 +299,16 @@ impl Telemetry {
             given,
             bytes,
             "{holder} of {owner} was changed through {given}: its bytes go with it"
+        );
+    }
+
+    pub(crate) fn drifted(&self, drift: &Drift) {
+        tracing::warn!(
+            target: "plimsoll",
+            limiter = %self.name,
+            published_bytes = drift.published_bytes,
+            reserved_bytes = drift.reserved_bytes,
+            "the sums were not what the writers say, and are repaired: {drift}"
         );
     }
 

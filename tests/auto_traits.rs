@@ -28,6 +28,7 @@ yes!(Pressure: Send, Sync, UnwindSafe, Copy);
 yes!(PressureSource: Send, Sync, UnwindSafe, Copy);
 yes!(Decision: Send, Sync, UnwindSafe, Clone);
 yes!(Shortfall: Send, Sync, UnwindSafe, Copy);
+yes!(plimsoll::Drift: Send, Sync, UnwindSafe, Copy);
 yes!(Snapshot: Send, Sync, UnwindSafe, Clone);
 yes!(WriterSnapshot: Send, Sync, UnwindSafe, Clone);
 yes!(ArenaSnapshot: Send, Sync, UnwindSafe, Clone);

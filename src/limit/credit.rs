@@ -15,7 +15,7 @@ use super::cell::{Cell, Form, MAX_BYTES};
 use super::core::Core;
 use super::settings::{LEAST_QUANTUM_BYTES, NONE};
 use super::window::{Settled, Window, close};
-use crate::sync::{AtomicUsize, Mutex, Ordering, fence, mutant, own_load};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, fence, mutant, own_load};
 
 /// How much a settled cell takes ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,13 +40,15 @@ const CALLING: usize = 2;
 pub(crate) struct Credit {
     /// Relaxed: stored before every cell's lock is taken, and so seen by whoever takes one afterwards.
     state: AtomicUsize,
+    /// Idle windows were called back since the line left too little. Relaxed: a hint, a second time is harmless.
+    called: AtomicBool,
     /// Held by the one who calls back. Never taken while a cell is locked.
     calling: Mutex<()>,
 }
 
 impl Credit {
     pub(crate) fn new() -> Self {
-        Credit { state: AtomicUsize::new(LOOSE), calling: Mutex::new(()) }
+        Credit { state: AtomicUsize::new(LOOSE), called: AtomicBool::new(false), calling: Mutex::new(()) }
     }
 
     fn is_short(&self) -> bool {
@@ -114,6 +116,9 @@ impl Core {
                 let share = self.left_bytes(top).saturating_add(unused) / (2 * self.deal.seats());
                 let least = self.least_window_bytes();
                 short = ahead == Ahead::Full && share < least;
+                if !short && self.credit.called.load(Ordering::Relaxed) {
+                    self.credit.called.store(false, Ordering::Relaxed);
+                }
                 if short { least.min(room) } else { share.min(room) }
             }
         };
@@ -131,15 +136,15 @@ impl Core {
         }
     }
 
-    /// Windows may be open again when two for everybody fit below the limit.
+    /// Windows may be open again when two for everybody fit below the limit, or a quarter of it is free.
     pub(crate) fn loosen(&self) {
         let window = match self.settings.fixes_quantum() {
             true => self.deal.room(&self.settings).saturating_add(1),
             false => LEAST_QUANTUM_BYTES,
         };
-        let enough = window.saturating_mul(2 * self.deal.seats());
-        let left = self.settings.hard_limit_bytes().saturating_sub(self.ledger.reserved_bytes());
-        if left >= enough {
+        let hard = self.settings.hard_limit_bytes();
+        let enough = window.saturating_mul(2 * self.deal.seats()).min(hard / 4);
+        if hard.saturating_sub(self.ledger.reserved_bytes()) >= enough {
             // Not while somebody calls back. Relaxed: a window that stays closed a moment longer is right too.
             let _was = self.credit.state.compare_exchange(TIGHT, LOOSE, Ordering::Relaxed, Ordering::Relaxed);
         }
@@ -302,13 +307,15 @@ impl Core {
         }
     }
 
-    /// The line leaves too little for a window: what idle writers have ahead is called back, if it is worth it. The asker
-    /// has its own already.
+    /// The line leaves too little for a window: idle windows are called back, once for each time that this comes about, and
+    /// again if much is ahead. The asker has its own already.
     pub(crate) fn call_idle_back(&self, asker: &Cell) {
         let ahead = self.ledger.reserved_bytes().saturating_sub(self.ledger.published_bytes());
-        if !self.barrier || ahead <= self.least_window_bytes().saturating_mul(2 * self.deal.seats()) {
+        let much = ahead > self.least_window_bytes().saturating_mul(2 * self.deal.seats());
+        if !self.barrier || !(much || !self.credit.called.load(Ordering::Relaxed)) {
             return;
         }
+        self.credit.called.store(true, Ordering::Relaxed);
         // One at a time: who comes meanwhile goes on with its least window.
         let Some(calling) = self.credit.calling.try_lock() else { return };
         let moved = self.settle_list(Ahead::Nothing, |cell| cell.id != asker.id);

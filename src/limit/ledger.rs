@@ -5,6 +5,7 @@
 //! windows only, by whoever holds the lock of the cell that the change belongs to.
 
 use super::cell::clamp;
+use super::reconcile::Drift;
 use crate::sync::{AtomicUsize, Ordering, mutant};
 use crossbeam_utils::CachePadded;
 
@@ -31,6 +32,16 @@ struct Sums {
 struct Peaks {
     reserved: AtomicUsize,
     overdraft: AtomicUsize,
+}
+
+/// What the sums should be, from the cells.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) published: usize,
+    pub(crate) reserved: usize,
+    pub(crate) granted: usize,
+    pub(crate) apart: usize,
+    pub(crate) open: usize,
 }
 
 impl Ledger {
@@ -162,6 +173,18 @@ impl Ledger {
                 }
                 _ => return false,
             }
+        }
+    }
+
+    /// Sets every sum to what it should be, while every cell is locked. Answers how far each was from it.
+    pub(crate) fn repair(&self, right: &Totals) -> Drift {
+        let mend = |sum: &AtomicUsize, right: usize| sum.swap(right, Ordering::AcqRel).wrapping_sub(right) as isize;
+        Drift {
+            published_bytes: mend(&self.sums.published, right.published),
+            reserved_bytes: mend(&self.sums.reserved, right.reserved),
+            granted_bytes: mend(&self.granted, right.granted),
+            apart_bytes: mend(&self.sums.apart, right.apart),
+            open_windows: mend(&self.open, right.open),
         }
     }
 

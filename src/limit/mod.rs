@@ -5,7 +5,7 @@
 //! | `limiter`, `builder`, `global` | the handle, how it is made, the process's own |
 //! | `reporter`, `shared`, `account`, `reservation`, `replacement`, `arena`, `spill` | what a writer holds in its hands |
 //! | `cell`, `window`, `deal`, `credit`, `moving`, `transfer`, `refusal`, `mistakes` | one writer's words: the fast path, the slow one, how large a window is, what bounds it, who moves it |
-//! | `ledger`, `registry`, `core`, `settings` | what all writers of a limiter share |
+//! | `ledger`, `registry`, `reconcile`, `core`, `settings` | what all writers of a limiter share |
 //! | `arena_cell`, `decide`, `decision`, `sampling`, `selector`, `signal` | who must spill, when and why |
 //! | `snapshot`, `effective` | what an operator sees |
 //!
@@ -27,6 +27,7 @@ mod ledger;
 mod limiter;
 mod mistakes;
 mod moving;
+mod reconcile;
 mod refusal;
 mod registry;
 mod replacement;
@@ -48,6 +49,7 @@ pub use builder::LimiterBuilder;
 pub use decision::{Decision, PressureSource, Shortfall};
 pub use effective::{Effective, Origin};
 pub use limiter::{ClosedLimiter, GlobalMemoryLimiter};
+pub use reconcile::Drift;
 pub use replacement::Replacement;
 pub use reporter::Reporter;
 pub use reservation::Reservation;
