@@ -89,9 +89,9 @@ impl SpillSelector for OwnersAreFaster {
     }
     fn select(&self, arenas: &[ArenaView], _: usize, _: usize, victims: &mut Vec<usize>) {
         victims.extend(0..arenas.len());
-        let mut owners = self.0.lock().unwrap();
+        let mut owners = self.0.lock().expect("nobody panics with it");
         if let Some((mut arena, reporter)) = owners.pop() {
-            arena.begin_own_spill(&reporter).unwrap().finish(0);
+            arena.begin_own_spill(&reporter).expect("not empty").finish(0);
             owners.clear(); // the other one leaves
             owners.push((arena, reporter));
         }
@@ -188,7 +188,7 @@ impl SpillSelector for Looks {
         "looks"
     }
     fn select(&self, _: &[ArenaView], _: usize, _: usize, _: &mut Vec<usize>) {
-        self.1.lock().unwrap().extend(self.0.get().map(GlobalMemoryLimiter::snapshot));
+        self.1.lock().expect("nobody panics with it").extend(self.0.get().map(GlobalMemoryLimiter::snapshot));
     }
 }
 
