@@ -20,6 +20,8 @@
 //! 6. *Covered once.* Bytes in flight are read from the arenas' words and from nowhere else.
 //! 7. *No user code under a lock.* Selectors, signal sources, wakers, subscribers and recorders are called with no lock held; a
 //!    selector, source or waker that panics is told of and harms nobody else.
+//! 8. *Bounded.* What is kept to say why does not grow with time, writers or names: 64 records, 48 names in each, 256 bytes a
+//!    name, so less than 1 MiB a limiter. Nothing is formatted unless somebody was asked, or a shortfall began.
 //!
 //! # Imports
 //!
@@ -88,6 +90,19 @@
 //!
 //! The lagged sum decides *when*; with a fixed quantum that is late by at most the lag bound. The exact walk decides *how
 //! much*, so that nobody is asked for bytes that are gone.
+//!
+//! # Why (record.rs, explain.rs)
+//!
+//! A decision that asked somebody, or with which a shortfall began, leaves a record: the look (sum, lag, budget, floor,
+//! source), the victims, and who was passed over for which reason. Every live arena of the look is either asked or counted
+//! under exactly one reason: in flight, below the floor, exempt, not needed (in this order, the one that lasts longest
+//! first), or chosen and faster than the decider. The largest sixteen are found in one pass over the decider's own copy of
+//! the look; their cells are looked up under the list's read lock, and their names are made after it. A record is kept when
+//! the decision's own state goes back: a reader meanwhile sees all records before it, and a subscriber that panics loses
+//! that one record and nothing else.
+//!
+//! A refusal is numbers and a kind. Whoever wants to know more asks [`explain`](crate::GlobalMemoryLimiter::explain), which
+//! walks: cells for the sum and the three that hold most, then arenas for what can be spilled and what is in flight.
 //!
 //! # Every atomic
 //!

@@ -27,6 +27,9 @@ yes!(ArenaView: Send, Sync, UnwindSafe, Copy);
 yes!(Pressure: Send, Sync, UnwindSafe, Copy);
 yes!(PressureSource: Send, Sync, UnwindSafe, Copy);
 yes!(Decision: Send, Sync, UnwindSafe, Clone);
+yes!(PassedOver: Send, Sync, UnwindSafe, Copy);
+yes!(PassedOverCounts: Send, Sync, UnwindSafe, Copy);
+yes!(Explanation: Send, Sync, UnwindSafe, Clone);
 yes!(Shortfall: Send, Sync, UnwindSafe, Copy);
 yes!(plimsoll::Drift: Send, Sync, UnwindSafe, Copy);
 yes!(Snapshot: Send, Sync, UnwindSafe, Clone);
@@ -55,6 +58,7 @@ fn owned_types_are_static() {
     is_static::<ScriptedSignals>();
     is_static::<Snapshot>();
     is_static::<Effective>();
+    is_static::<Explanation>();
 }
 
 /// What the table promises, used: a writer's panic is caught with everything it has by reference.

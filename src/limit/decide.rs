@@ -20,13 +20,14 @@ use super::arena_cell::{ArenaCell, State, Word};
 use super::cell::Cell;
 use super::core::Core;
 use super::decision::{Decision, PressureSource, Shortfall};
+use super::record::{self, Asked, History};
 use super::selector::{self, ArenaView, LargestFirst, Plan};
 use super::signal::Pressure;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, fence, mutant};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a notifier adds to `pending`.
 pub(crate) const NOTICE: u64 = 1;
@@ -49,12 +50,13 @@ pub(crate) struct Decider {
     memory: Mutex<Memory>,
 }
 
-/// What the decider keeps between decisions; taken out while it works, so no lock is held then.
+/// What the decider keeps between decisions. It takes the scratch out while it works, so no lock is held then, and the rest
+/// can be read.
 #[derive(Debug, Default)]
 struct Memory {
     scratch: Scratch,
     shortfall: Option<Shortfall>,
-    last: Option<Arc<Decision>>,
+    history: History,
 }
 
 #[derive(Debug, Default)]
@@ -64,24 +66,14 @@ struct Scratch {
     plan: Plan,
 }
 
-/// Victims that a record names; the rest is a number.
-const NAMED_VICTIMS: usize = 32;
-
-/// What came of asking.
-#[derive(Default)]
-struct Asked {
-    bytes: usize,
-    count: usize,
-    victims: Vec<(String, usize)>,
-    wakers: Vec<Arc<Waker>>,
-}
-
-/// What one look found.
-struct Look {
-    exact_bytes: usize,
-    published_bytes: usize,
-    overage_bytes: usize,
-    source: PressureSource,
+/// What one look found, and the settings that it was held against.
+pub(crate) struct Look {
+    pub(crate) budget_bytes: usize,
+    pub(crate) floor_bytes: usize,
+    pub(crate) exact_bytes: usize,
+    pub(crate) published_bytes: usize,
+    pub(crate) overage_bytes: usize,
+    pub(crate) source: PressureSource,
 }
 
 impl Decider {
@@ -98,7 +90,12 @@ impl Decider {
     }
 
     pub(crate) fn now_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.age().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Time since the limiter was built.
+    pub(crate) fn age(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Above this the lagged sum is a reason to decide; what the reserve keeps free comes off.
@@ -110,12 +107,10 @@ impl Decider {
         Pressure::new(self.system_short.load(Ordering::Relaxed), self.process_over.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn shortfall(&self) -> Option<Shortfall> {
-        self.memory.lock().shortfall
-    }
-
-    pub(crate) fn last(&self) -> Option<Arc<Decision>> {
-        self.memory.lock().last.clone()
+    /// What people are told: the shortfall while it lasts, and the records, oldest first.
+    pub(crate) fn told(&self) -> (Option<Shortfall>, Vec<Arc<Decision>>) {
+        let memory = self.memory.lock();
+        (memory.shortfall, memory.history.all())
     }
 }
 
@@ -246,35 +241,43 @@ impl Core {
     /// seen the looser value.
     fn decide_once(&self) -> bool {
         self.telemetry.decided();
-        let mut memory = std::mem::take(&mut *self.decider.memory.lock());
+        let (mut scratch, mut shortfall) = {
+            let mut memory = self.decider.memory.lock();
+            (std::mem::take(&mut memory.scratch), memory.shortfall)
+        };
         let budget = self.settings.budget_bytes();
         let floor = self.settings.floor_bytes();
-        let look = self.look(&mut memory.scratch, budget);
-        let Scratch { words, views, plan } = &mut memory.scratch;
+        let look = self.look(&mut scratch, budget, floor);
+        let Scratch { words, views, plan } = &mut scratch;
         self.plan(views, floor, look.overage_bytes, plan);
-        let mut asked = self.request(words, views, plan);
+        let asked = self.request(words, views, plan);
         let short = plan.shortfall_bytes > 0;
 
-        if asked.count > 0 {
-            let decision = self.record(&look, budget, plan, &mut asked);
-            self.telemetry.requested(&decision);
-            memory.last = Some(Arc::new(decision));
-        }
         // An episode lasts until nothing is over any more: while spills in flight cover for it, it is not news.
-        if memory.shortfall.is_none() && short {
-            let shortfall = self.describe(&look, views, budget, floor, plan.shortfall_bytes);
-            self.telemetry.shortfall_began(&shortfall);
-            memory.shortfall = Some(shortfall);
-        } else if memory.shortfall.is_some() && look.overage_bytes == 0 {
+        let begins = shortfall.is_none() && short;
+        let record = (asked.count > 0 || begins).then(|| self.record(&look, views, plan, &asked));
+        if let Some(record) = &record {
+            self.telemetry.requested(record);
+        }
+        if begins {
+            let begun = self.describe(&look, views, plan.shortfall_bytes);
+            self.telemetry.shortfall_began(&begun);
+            shortfall = Some(begun);
+        } else if shortfall.is_some() && look.overage_bytes == 0 {
             self.telemetry.shortfall_ended();
-            memory.shortfall = None;
+            shortfall = None;
         }
         // With a shortfall there is no line to cross: all that can be asked is asked.
-        let covered = plan.in_flight_bytes.saturating_add(asked.bytes);
+        let covered = plan.in_flight_bytes.saturating_add(asked.covered_bytes);
         let line = if short { usize::MAX } else { budget.saturating_add(covered) };
-        let lasts = memory.shortfall.is_some();
-        // The memory goes back before anybody is woken: a waker may ask for the snapshot.
-        *self.decider.memory.lock() = memory;
+        let lasts = shortfall.is_some();
+        // All of it is there before anybody is woken: a waker may ask for the snapshot.
+        let oldest = {
+            let mut memory = self.decider.memory.lock();
+            (memory.scratch, memory.shortfall) = (scratch, shortfall);
+            record.and_then(|record| memory.history.add(record))
+        };
+        drop(oldest);
         asked.wakers.iter().for_each(|waker| self.wake(waker));
 
         let tightened = {
@@ -292,7 +295,7 @@ impl Core {
     }
 
     /// Words first, then arenas, then cells.
-    fn look(&self, scratch: &mut Scratch, budget: usize) -> Look {
+    fn look(&self, scratch: &mut Scratch, budget: usize, floor: usize) -> Look {
         let Scratch { words, views, .. } = scratch;
         let now = self.decider.now_ms();
         self.registry.arenas.walk(|arenas| {
@@ -324,7 +327,8 @@ impl Core {
         .into_iter()
         .reduce(|deepest, next| if next.0 > deepest.0 { next } else { deepest })
         .unwrap_or((0, PressureSource::Budget));
-        Look { exact_bytes, published_bytes: self.ledger.published_bytes(), overage_bytes, source }
+        let published_bytes = self.ledger.published_bytes();
+        Look { budget_bytes: budget, floor_bytes: floor, exact_bytes, published_bytes, overage_bytes, source }
     }
 
     /// What of the reserve those for whom it is do not use, exact.
@@ -356,55 +360,14 @@ impl Core {
         self.registry.arenas.walk(|arenas| {
             for &index in &plan.victims {
                 let view = &views[index];
-                asked.bytes = asked.bytes.saturating_add(view.bytes);
-                // The list may have changed since the look.
-                let arena = match arenas.get(index).filter(|arena| arena.id == view.id) {
-                    Some(arena) => arena,
-                    None => match arenas.iter().find(|arena| arena.id == view.id) {
-                        Some(arena) => arena,
-                        None => continue,
-                    },
-                };
-                if !arena.request(words[index], view.bytes) {
-                    continue;
+                asked.covered_bytes = asked.covered_bytes.saturating_add(view.bytes);
+                match record::find(arenas, index, view.id) {
+                    Some(arena) if arena.request(words[index], view.bytes) => asked.hit(arena, view.bytes),
+                    _ => asked.missed(index),
                 }
-                asked.count += 1;
-                if asked.victims.len() < NAMED_VICTIMS {
-                    asked.victims.push((arena.full_name(), view.bytes));
-                }
-                asked.wakers.extend(arena.waker.lock().clone());
             }
         });
         asked
-    }
-
-    fn record(&self, look: &Look, budget: usize, plan: &Plan, asked: &mut Asked) -> Decision {
-        Decision {
-            at: self.decider.started.elapsed(),
-            exact_bytes: look.exact_bytes,
-            published_bytes: look.published_bytes,
-            granted_bytes: self.ledger.granted_bytes(),
-            budget_bytes: (budget != usize::MAX).then_some(budget),
-            overage_bytes: look.overage_bytes,
-            in_flight_bytes: plan.in_flight_bytes,
-            source: look.source,
-            requests: asked.count,
-            victims: std::mem::take(&mut asked.victims),
-            shortfall_bytes: plan.shortfall_bytes,
-        }
-    }
-
-    fn describe(&self, look: &Look, views: &[ArenaView], budget: usize, floor: usize, missing: usize) -> Shortfall {
-        let arena_bytes = views.iter().fold(0usize, |sum, view| sum.saturating_add(view.bytes));
-        let persistent_bytes = look.exact_bytes.saturating_sub(arena_bytes);
-        Shortfall {
-            source: look.source,
-            missing_bytes: missing,
-            persistent_bytes,
-            floor_sum_bytes: floor.saturating_mul(views.len()),
-            writers: views.len(),
-            writers_that_fit: budget.saturating_sub(persistent_bytes) / floor.max(1),
-        }
     }
 
     /// Publishes on behalf of those who hold releases back.

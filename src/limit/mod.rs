@@ -6,8 +6,8 @@
 //! | `reporter`, `shared`, `account`, `reservation`, `replacement`, `arena`, `spill` | what a writer holds in its hands |
 //! | `cell`, `window`, `deal`, `credit`, `moving`, `transfer`, `refusal`, `mistakes` | one writer's words: the fast path, the slow one, how large a window is, what bounds it, who moves it |
 //! | `ledger`, `registry`, `reconcile`, `core`, `settings` | what all writers of a limiter share |
-//! | `arena_cell`, `decide`, `decision`, `sampling`, `selector`, `signal` | who must spill, when and why |
-//! | `snapshot`, `effective` | what an operator sees |
+//! | `arena_cell`, `decide`, `record`, `decision`, `sampling`, `selector`, `signal` | who must spill, when and why |
+//! | `snapshot`, `effective`, `explain` | what an operator sees |
 //!
 //! Imports go from the first rows to the later ones; `selector` and `signal` know nobody.
 
@@ -22,12 +22,14 @@ mod deal;
 mod decide;
 mod decision;
 mod effective;
+mod explain;
 mod global;
 mod ledger;
 mod limiter;
 mod mistakes;
 mod moving;
 mod reconcile;
+mod record;
 mod refusal;
 mod registry;
 mod replacement;
@@ -46,8 +48,9 @@ mod window;
 pub use account::Account;
 pub use arena::ArenaHandle;
 pub use builder::LimiterBuilder;
-pub use decision::{Decision, PressureSource, Shortfall};
+pub use decision::{Decision, PassedOver, PassedOverCounts, PressureSource, Shortfall};
 pub use effective::{Effective, Origin};
+pub use explain::Explanation;
 pub use limiter::{ClosedLimiter, GlobalMemoryLimiter};
 pub use reconcile::Drift;
 pub use replacement::Replacement;

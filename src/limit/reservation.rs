@@ -34,7 +34,7 @@ use crate::error::ReserveError;
 /// let mut scratch = reporter.try_reserve(40 * KIB)?;
 /// scratch.try_resize(&reporter, 64 * KIB)?;
 /// let refused = scratch.try_grow(&reporter, 50 * KIB).unwrap_err();
-/// assert_eq!(refused.to_string(), "50 KiB more refused by the writer cap: 64 KiB held of 100 KiB");
+/// assert_eq!(refused.to_string(), "50 KiB more refused by writer_cap_bytes: 64 KiB held of 100 KiB");
 /// drop(scratch);
 /// assert_eq!(limiter.held_bytes(), 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
