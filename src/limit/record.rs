@@ -160,6 +160,7 @@ impl Core {
         Decision {
             number: 0,
             at: self.decider.age(),
+            walked: true,
             exact_bytes: look.exact_bytes,
             published_bytes: look.published_bytes,
             granted_bytes: self.ledger.granted_bytes(),
