@@ -3,8 +3,8 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `limiter`, `builder`, `global` | the handle, how it is made, the process's own |
-//! | `reporter`, `shared`, `account`, `reservation`, `replacement`, `arena`, `spill` | what a writer holds in its hands |
-//! | `cell`, `window`, `deal`, `moving`, `mistakes` | one writer's words: the fast path, the slow one, how large a window is, who moves it |
+//! | `reporter`, `shared`, `account`, `workspace`, `reservation`, `replacement`, `arena`, `spill` | what a writer holds in its hands |
+//! | `cell`, `window`, `deal`, `moving`, `mistakes`, `workspace_cell` | one writer's words: the fast path, the slow one, how large a window is, who moves it |
 //! | `ledger`, `registry`, `core`, `settings` | what all writers of a limiter share |
 //! | `arena_cell`, `decide`, `decision`, `sampling`, `selector`, `signal` | who must spill, when and why |
 //! | `snapshot`, `effective` | what an operator sees |
@@ -38,6 +38,8 @@ mod signal;
 mod snapshot;
 mod spill;
 mod window;
+mod workspace;
+mod workspace_cell;
 
 pub use account::Account;
 pub use arena::ArenaHandle;
@@ -53,5 +55,6 @@ pub use shared::SharedReporter;
 pub use signal::{Pressure, ScriptedSignals, SignalSource};
 pub use snapshot::{ArenaSnapshot, Snapshot, WriterSnapshot};
 pub use spill::SpillGuard;
+pub use workspace::{Workspace, WorkspaceAccount};
 
 pub(crate) use ledger::Ledger;
