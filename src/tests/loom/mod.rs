@@ -8,11 +8,13 @@
 //! | `windows` | a window moved while its owner changes |
 //! | `deciding` | who crosses the line walks; a notification during a decision |
 //! | `spills` | a request against begin, finish, abort and leaving |
+//! | `workspaces` | a drop elsewhere against an attempt here |
 
 mod cells;
 mod deciding;
 mod spills;
 mod windows;
+mod workspaces;
 
 use crate::GlobalMemoryLimiter;
 use std::cell::Cell;
