@@ -116,7 +116,7 @@ impl Core {
                 let share = self.left_bytes(top).saturating_add(unused) / (2 * self.deal.seats());
                 let least = self.least_window_bytes();
                 short = ahead == Ahead::Full && share < least;
-                if !short && self.credit.called.load(Ordering::Relaxed) {
+                if ahead == Ahead::Full && !short && self.credit.called.load(Ordering::Relaxed) {
                     self.credit.called.store(false, Ordering::Relaxed);
                 }
                 if short { least.min(room) } else { share.min(room) }

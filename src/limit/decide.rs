@@ -227,8 +227,10 @@ impl Core {
     }
 
     fn eligible(&self, arena: &ArenaCell) -> bool {
-        let view = view(arena, arena.word(), arena.bytes(), self.decider.now_ms());
-        view.is_eligible(self.settings.floor_bytes())
+        // The clock last: it costs more than the rest.
+        arena.bytes() >= self.settings.floor_bytes().max(1)
+            && arena.word().state() == State::Idle
+            && !(arena.was_exempt() && arena.exempt(self.decider.now_ms()))
     }
 
     /// Decides by what the source says now.
