@@ -70,6 +70,22 @@ pub enum ConfigError {
     ZeroBlock,
     /// A writer cap of 0 bytes.
     ZeroWriterCap,
+    /// A hard limit of 0 bytes.
+    ZeroHardLimit,
+    /// The budget is above the hard limit, so nobody would be asked to spill before others are refused.
+    BudgetAboveHardLimit {
+        /// The budget, in bytes.
+        budget_bytes: usize,
+        /// The hard limit, in bytes.
+        hard_limit_bytes: usize,
+    },
+    /// The reserve leaves writers with an arena nothing.
+    ReserveAboveBudget {
+        /// The reserve, in bytes.
+        reserve_bytes: usize,
+        /// The budget, in bytes; the hard limit if there is none.
+        budget_bytes: usize,
+    },
     /// The floor is above the budget, so no arena could ever be asked to spill.
     FloorAboveBudget {
         /// The floor, in bytes.
@@ -94,6 +110,19 @@ impl fmt::Display for ConfigError {
             ConfigError::ZeroBudget => f.write_str("budget_bytes is 0: give a budget, or say unlimited()"),
             ConfigError::ZeroBlock => f.write_str("block_bytes is 0: give the size of an arena's block"),
             ConfigError::ZeroWriterCap => f.write_str("writer_cap_bytes is 0: give a cap, or leave it out"),
+            ConfigError::ZeroHardLimit => f.write_str("hard_limit_bytes is 0: give a limit, or leave it out"),
+            ConfigError::BudgetAboveHardLimit { budget_bytes, hard_limit_bytes } => write!(
+                f,
+                "budget_bytes {} is above hard_limit_bytes {}: nobody would be asked to spill before others are refused",
+                Bytes(budget_bytes),
+                Bytes(hard_limit_bytes)
+            ),
+            ConfigError::ReserveAboveBudget { reserve_bytes, budget_bytes } => write!(
+                f,
+                "reserve_bytes {} leaves nothing of the budget {} for writers that can spill",
+                Bytes(reserve_bytes),
+                Bytes(budget_bytes)
+            ),
             ConfigError::FloorAboveBudget { floor_bytes, budget_bytes } => write!(
                 f,
                 "floor_bytes {} is above budget_bytes {}: no arena could ever be asked to spill",

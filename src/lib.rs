@@ -60,7 +60,7 @@
 //! | [`Replacement`] | through a [`SharedReporter`] only | as `Send` | no | no |
 //! | [`LimiterBuilder`] | yes | yes | no: it may hold any selector | yes |
 //! | [`ScriptedSignals`] | yes | yes | yes | yes |
-//! | values: [`Snapshot`], [`Stats`], [`Effective`], [`Decision`], [`Explanation`], [`Shortfall`], [`Pressure`], [`ArenaView`], [`Bytes`], what they are made of, errors | yes | yes | yes | yes |
+//! | values: [`Snapshot`], [`Stats`], [`Effective`], [`Decision`], [`Explanation`], [`Shortfall`], [`Drift`], [`Pressure`], [`ArenaView`], [`Bytes`], what they are made of, errors | yes | yes | yes | yes |
 
 pub mod design;
 mod error;
@@ -75,7 +75,7 @@ mod tests;
 
 pub use error::{ConfigError, InstallError, Refusal, ReserveError};
 pub use limit::{
-    Account, ArenaHandle, ArenaSnapshot, ArenaView, ClosedLimiter, Decision, Effective, Explanation,
+    Account, ArenaHandle, ArenaSnapshot, ArenaView, ClosedLimiter, Decision, Drift, Effective, Explanation,
     GlobalMemoryLimiter, LargestFirst, LimiterBuilder, Origin, PassedOver, PassedOverCounts, Pressure, PressureSource,
     Replacement, Reporter, Reservation, ScriptedSignals, SharedReporter, Shortfall, SignalSource, Snapshot, SpillGuard,
     SpillSelector, WriterSnapshot,

@@ -13,16 +13,17 @@
 //! | `plimsoll_limit_spills_total` | counter | `limiter`, `kind` = `forced`, `own`, `failed` | a spill ended |
 //! | `plimsoll_limit_shortfall_episodes_total` | counter | `limiter` | a shortfall began |
 //! | `plimsoll_limit_accounting_errors_total` | counter | `limiter` | a caller's mistake was mended |
+//! | `plimsoll_limit_overdrafts_total` | counter | `limiter` | what exists was recorded beyond the hard limit |
 //! | `plimsoll_writer_held_bytes` | gauge | `limiter`, `writer` | [`record_writers`](crate::GlobalMemoryLimiter::record_writers) is called |
 //!
 //! The label `limiter` is [`LimiterBuilder::name`](crate::LimiterBuilder::name). Handles bind when the limiter is built: a
 //! recorder that is installed later sees only what is built later. Nothing here runs for a change inside a window.
 //!
 //! Events (`tracing`, target `plimsoll`): a shortfall's begin (warn, once an episode) and end (info), each decision that
-//! leaves a record (debug: who was asked first, who was passed over and why), accounting mistakes (warn), a limiter that
-//! goes while bytes are held (warn).
+//! leaves a record (debug: who was asked first, who was passed over and why), an overdraft (debug), accounting mistakes
+//! (warn), sums that had drifted (warn), a limiter that goes while bytes are held (warn).
 
-use crate::limit::{Decision, Ledger, Origin, Shortfall, Snapshot};
+use crate::limit::{Decision, Drift, Ledger, Origin, Shortfall, Snapshot};
 use crate::units::Bytes;
 use metrics::{Counter, Gauge};
 use std::sync::atomic::{
@@ -54,9 +55,13 @@ pub struct Stats {
     pub accounting_errors: u64,
     /// The bytes of those mistakes.
     pub accounting_error_bytes: u64,
-    /// The largest of published + lag bound at any publish upwards: what was held at those moments was not more. 0 until
-    /// somebody publishes; reporters that have joined since may hold back their room on top.
+    /// The largest that was ever reserved: what is published, and what writers may take without asking. What was held was
+    /// never more.
     pub peak_held_bytes: usize,
+    /// Charges that recorded what exists beyond the hard limit.
+    pub overdrafts: u64,
+    /// The largest overdraft, after all idle credit had been called back.
+    pub overdraft_peak_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +76,7 @@ struct Counts {
     shortfall_episodes: AtomicU64,
     accounting_errors: AtomicU64,
     accounting_error_bytes: AtomicU64,
+    overdrafts: AtomicU64,
 }
 
 /// How a spill ended.
@@ -100,6 +106,7 @@ pub(crate) struct Telemetry {
     failed_spills: Counter,
     shortfall_episodes: Counter,
     accounting_errors: Counter,
+    overdrafts: Counter,
 }
 
 impl Telemetry {
@@ -123,6 +130,7 @@ impl Telemetry {
             failed_spills: spills("failed"),
             shortfall_episodes: metrics::counter!("plimsoll_limit_shortfall_episodes_total", "limiter" => label()),
             accounting_errors: metrics::counter!("plimsoll_limit_accounting_errors_total", "limiter" => label()),
+            overdrafts: metrics::counter!("plimsoll_limit_overdrafts_total", "limiter" => label()),
         }
     }
 
@@ -143,6 +151,8 @@ impl Telemetry {
             accounting_errors: self.counts.accounting_errors.load(Relaxed),
             accounting_error_bytes: self.counts.accounting_error_bytes.load(Relaxed),
             peak_held_bytes: ledger.peak_bytes(),
+            overdrafts: self.counts.overdrafts.load(Relaxed),
+            overdraft_peak_bytes: ledger.overdraft_peak_bytes(),
         }
     }
 
@@ -168,6 +178,20 @@ impl Telemetry {
             self.published_bytes.set(ledger.published_bytes() as f64);
             self.lag_bound_bytes.set(ledger.granted_bytes() as f64);
         }
+    }
+
+    /// What exists was recorded, and the hard limit is passed by `bytes`.
+    pub(crate) fn overdrawn(&self, writer: &str, bytes: usize) {
+        self.counts.overdrafts.fetch_add(1, Relaxed);
+        self.overdrafts.increment(1);
+        tracing::debug!(
+            target: "plimsoll",
+            limiter = %self.name,
+            writer,
+            overdraft_bytes = bytes,
+            "{writer} recorded what exists: {} over the hard limit",
+            Bytes(bytes)
+        );
     }
 
     pub(crate) fn notified(&self) {
@@ -295,6 +319,16 @@ impl Telemetry {
             given,
             bytes,
             "{holder} of {owner} was changed through {given}: its bytes go with it"
+        );
+    }
+
+    pub(crate) fn drifted(&self, drift: &Drift) {
+        tracing::warn!(
+            target: "plimsoll",
+            limiter = %self.name,
+            published_bytes = drift.published_bytes,
+            reserved_bytes = drift.reserved_bytes,
+            "the sums were not what the writers say, and are repaired: {drift}"
         );
     }
 

@@ -31,6 +31,7 @@ yes!(PassedOver: Send, Sync, UnwindSafe, Copy);
 yes!(PassedOverCounts: Send, Sync, UnwindSafe, Copy);
 yes!(Explanation: Send, Sync, UnwindSafe, Clone);
 yes!(Shortfall: Send, Sync, UnwindSafe, Copy);
+yes!(plimsoll::Drift: Send, Sync, UnwindSafe, Copy);
 yes!(Snapshot: Send, Sync, UnwindSafe, Clone);
 yes!(WriterSnapshot: Send, Sync, UnwindSafe, Clone);
 yes!(ArenaSnapshot: Send, Sync, UnwindSafe, Clone);

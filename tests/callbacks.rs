@@ -353,11 +353,11 @@ fn a_decision_that_a_join_brings_about_may_register_reporters() {
         let mut arena = reporter.arena("postings");
         arena.set_bytes(&reporter, MIB);
         arena.set_waker(Some(Waker::from(Arc::new(Registers(limiter.clone())))));
-        reporter.charge(40 * 1_024);
+        reporter.charge(3 * 1_024);
         assert!(!arena.spill_requested(), "held back");
         let second = limiter.reporter("second");
         assert!(arena.spill_requested() || !limiter.effective().process_barrier);
-        reporter.release(40 * 1_024);
+        reporter.release(3 * 1_024);
         drop((arena, reporter, second));
         assert_eq!((limiter.held_bytes(), limiter.published_bytes(), limiter.live_reporters()), (0, 0, 0));
     });

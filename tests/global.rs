@@ -4,7 +4,7 @@ use plimsoll::{ConfigError, GlobalMemoryLimiter, InstallError, MIB, Origin};
 #[test]
 fn the_process_wide_limiter_is_unlimited_then_installed_once_and_adjustable_later() {
     let before = GlobalMemoryLimiter::global();
-    assert_eq!((before.budget_bytes(), before.effective().budget_bytes), (None, (None, Origin::Option)));
+    assert_eq!((before.budget_bytes(), before.effective().budget_bytes), (None, (None, Origin::Default)));
     let early = before.reporter("early");
     let mut arena = early.arena("postings");
     arena.set_bytes(&early, 50 * MIB);

@@ -63,10 +63,11 @@ fn every_metric_of_the_table_is_told_with_its_labels_and_value() {
             ("plimsoll_limit_spills_total{limiter=node,kind=failed}", 1.0),
             ("plimsoll_limit_shortfall_episodes_total{limiter=node}", 0.0),
             ("plimsoll_limit_accounting_errors_total{limiter=node}", 0.0),
+            ("plimsoll_limit_overdrafts_total{limiter=node}", 0.0),
         ],
     );
     assert_eq!((limiter.published_bytes(), limiter.lag_bound_bytes()), (4 * MIB, 2 * (MIB - 1)));
-    assert_eq!(seen.len(), 12, "nothing that the table does not name: {seen:#?}");
+    assert_eq!(seen.len(), 13, "nothing that the table does not name: {seen:#?}");
     assert!(stats.decisions > 0 && stats.publishes == 5);
 
     a.charge(100 * MIB); // more than there is to reclaim

@@ -27,6 +27,15 @@ fn configuration_errors_name_the_option_to_change() {
         (ConfigError::ZeroBudget, "budget_bytes is 0: give a budget, or say unlimited()"),
         (ConfigError::ZeroBlock, "block_bytes is 0: give the size of an arena's block"),
         (ConfigError::ZeroWriterCap, "writer_cap_bytes is 0: give a cap, or leave it out"),
+        (ConfigError::ZeroHardLimit, "hard_limit_bytes is 0: give a limit, or leave it out"),
+        (
+            ConfigError::BudgetAboveHardLimit { budget_bytes: 64 * MIB, hard_limit_bytes: 32 * MIB },
+            "budget_bytes 64 MiB is above hard_limit_bytes 32 MiB: nobody would be asked to spill before others are refused",
+        ),
+        (
+            ConfigError::ReserveAboveBudget { reserve_bytes: 8 * MIB, budget_bytes: 8 * MIB },
+            "reserve_bytes 8 MiB leaves nothing of the budget 8 MiB for writers that can spill",
+        ),
         (above, "floor_bytes 64 MiB is above budget_bytes 1.5 MiB: no arena could ever be asked to spill"),
         (below, "budget_bytes 7.9 MiB is below the minimum 8 MiB: one block for each of 8 writers"),
     ];
@@ -61,6 +70,8 @@ fn effective_prints_a_line_for_each_setting_and_where_it_came_from() {
         limiter.effective().to_string(),
         format!(
             "budget       64 MiB in all (option)\n\
+             hard limit   none\n\
+             reserve      0 B\n\
              floor        4 MiB (derived)\n\
              writer cap   32 MiB (option)\n\
              block        32 KiB (default)\n\
@@ -77,7 +88,9 @@ fn effective_prints_a_line_for_each_setting_and_where_it_came_from() {
     assert_eq!(
         limiter.effective().to_string(),
         format!(
-            "budget       unlimited in all (option)\n\
+            "budget       unlimited in all (default)\n\
+             hard limit   none\n\
+             reserve      0 B\n\
              floor        64 MiB (default)\n\
              writer cap   none (default)\n\
              block        32 KiB (default)\n\

@@ -1,6 +1,7 @@
 //! How a limiter is made.
 
 use super::core::Core;
+use super::credit::Credit;
 use super::deal::Deal;
 use super::decide::{Decider, POLL};
 use super::ledger::Ledger;
@@ -10,7 +11,7 @@ use super::selector::SpillSelector;
 use super::settings::{Budget, Resolved, Settings, Wanted, resolve};
 use super::signal::SignalSource;
 use crate::error::ConfigError;
-use crate::sync::{Mutex, prepare_process_barrier};
+use crate::sync::{Mutex, mutant, prepare_process_barrier};
 use crate::telemetry::Telemetry;
 use once_cell::sync::OnceCell;
 use std::sync::Arc;
@@ -88,6 +89,29 @@ impl LimiterBuilder {
         self
     }
 
+    /// What all writers together may hold before `try_` calls are refused, in bytes: never granted past it, under any
+    /// interleaving. Charges that record what exists go beyond it, and count as an overdraft. The budget must not be above it;
+    /// unless one is given, or [`unlimited`](Self::unlimited) is said, it is 7/8 of the hard limit.
+    pub fn hard_limit_bytes(mut self, bytes: usize) -> Self {
+        self.wanted.hard_limit_bytes = Some(bytes);
+        self
+    }
+
+    /// The budget as a share of the hard limit: it follows when that is changed. `percent` is clamped to 1..=100. Without a
+    /// hard limit there is no budget.
+    pub fn budget_percent_of_hard_limit(mut self, percent: u32) -> Self {
+        self.wanted.budget = Budget::OfHardLimit { percent };
+        self
+    }
+
+    /// Room in the budget that writers with an arena cannot use, in bytes, for those that cannot spill: merge readers, the
+    /// spill itself. Arenas are asked to spill at the budget less what of this is not used, and `try_` calls of writers with
+    /// an arena are refused at the hard limit less the same. Default: 0.
+    pub fn reserve_bytes(mut self, bytes: usize) -> Self {
+        self.wanted.reserve_bytes = bytes;
+        self
+    }
+
     /// Fixes the size at which a reporter publishes, in bytes, instead of dealing the lag budget; 0 publishes every change.
     ///
     /// A fixed quantum makes the lagged sum late by up to `reporters x (quantum - 1)`: a budget below that cannot be
@@ -139,8 +163,8 @@ impl LimiterBuilder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`]: a budget, block or cap of 0, a floor above the budget, a budget below
-    /// [`writers_hint`](Self::writers_hint) blocks.
+    /// [`ConfigError`]: a budget, hard limit, block or cap of 0, a floor above the budget, a budget above the hard limit, a
+    /// reserve that leaves nothing of the budget, a budget below [`writers_hint`](Self::writers_hint) blocks.
     pub fn build(self) -> Result<GlobalMemoryLimiter, ConfigError> {
         let resolved = resolve(&self.wanted)?;
         Ok(self.into_limiter(&resolved))
@@ -153,6 +177,7 @@ impl LimiterBuilder {
             ledger: Ledger::new(),
             registry: Registry::new(),
             deal: Deal::new(),
+            credit: Credit::new(),
             moving: Mutex::new(()),
             decider: Decider::new(budget),
             telemetry: Telemetry::new(&self.name),
@@ -184,7 +209,10 @@ impl Core {
         let resolved = self.settings.change(edit)?;
         self.announce(&resolved);
         // Windows that have become too large are in the way at once; those that may grow do so by themselves.
-        self.settle_everybody();
+        if !mutant("lowered_without_moving") {
+            self.settle_everybody();
+        }
+        self.loosen();
         self.decide(POLL);
         Ok(())
     }

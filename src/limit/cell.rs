@@ -9,6 +9,7 @@
 //! them off `held` on its next slow path. The cell's total is `held - returned`, at every instant.
 
 use super::core::Core;
+use super::credit::Ahead;
 use super::registry::Member;
 use super::window::Window;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, light_fence, mutant, own_load, rmw_fence};
@@ -147,7 +148,7 @@ impl Cell {
         self.hot.held.store(new, Ordering::Release);
         light_fence();
         if (new as isize) < self.hot.lo.load(Ordering::Relaxed) as isize {
-            self.settle_owned();
+            self.released_outside();
         }
     }
 
@@ -162,7 +163,7 @@ impl Cell {
         self.hot.held.store(new, Ordering::Relaxed);
         light_fence();
         if new > self.hot.hi.load(Ordering::Relaxed) && !mutant("try_checks_before_only") {
-            self.settle_owned();
+            return self.try_charge_stored(bytes);
         }
         true
     }
@@ -188,26 +189,24 @@ impl Cell {
         }
     }
 
-    /// Anybody, shared form: records `bytes` more below the cap, or refuses and leaves everything as it was.
+    /// Anybody, shared form: records `bytes` more, or refuses and leaves everything as it was. True means granted.
     pub(crate) fn try_charge_shared(&self, bytes: usize) -> bool {
-        let cap = self.cap_bytes.load(Ordering::Relaxed).min(MAX_BYTES);
         // From a read-modify-write and not a load, so that a model explores every order.
         let mut held = self.hot.held.fetch_add(0, Ordering::Relaxed);
         loop {
-            match held.checked_add(bytes) {
-                Some(new) if new <= cap => {
-                    match self.hot.held.compare_exchange_weak(held, new, Ordering::Relaxed, Ordering::Relaxed) {
-                        Ok(_) => {
-                            rmw_fence();
-                            if new > self.hot.hi.load(Ordering::Relaxed) {
-                                self.settle_shared();
-                            }
-                            return true;
-                        }
-                        Err(seen) => held = seen,
+            let (new, wrapped) = held.overflowing_add(bytes);
+            if wrapped || new > self.hot.try_hi.load(Ordering::Relaxed) {
+                return self.core.try_charge_shared_outside(self, bytes);
+            }
+            match self.hot.held.compare_exchange_weak(held, new, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => {
+                    rmw_fence();
+                    if new > self.hot.hi.load(Ordering::Relaxed) && !mutant("shared_try_checks_before_only") {
+                        return self.core.try_charge_shared_stored(self, bytes);
                     }
+                    return true;
                 }
-                _ => return false,
+                Err(seen) => held = seen,
             }
         }
     }
@@ -225,20 +224,20 @@ impl Cell {
 
     #[cold]
     #[inline(never)]
-    fn settle_owned(&self) {
-        self.core.settle_as_owner(self);
+    fn released_outside(&self) {
+        self.core.settle_as_owner(self, Ahead::Share);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn try_charge_stored(&self, bytes: usize) -> bool {
+        self.core.try_charge_stored(self, bytes)
     }
 
     #[cold]
     #[inline(never)]
     fn charged_outside(&self, bytes: usize) {
         self.core.charged_outside(self, bytes);
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn settle_shared(&self) {
-        self.core.settle_shared(self);
     }
 
     #[cold]

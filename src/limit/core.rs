@@ -2,6 +2,7 @@
 
 use super::arena_cell::ArenaCell;
 use super::cell::{Cell, Form, Handle};
+use super::credit::Credit;
 use super::deal::Deal;
 use super::decide::{Decider, NOTICE};
 use super::ledger::Ledger;
@@ -21,6 +22,7 @@ pub(crate) struct Core {
     pub(crate) ledger: Ledger,
     pub(crate) registry: Registry,
     pub(crate) deal: Deal,
+    pub(crate) credit: Credit,
     /// Held by whoever moves several windows at once.
     pub(crate) moving: Mutex<()>,
     pub(crate) decider: Decider,

@@ -11,6 +11,7 @@
 //! others come by and give back.
 
 use super::core::Core;
+use super::credit::Ahead;
 use super::settings::Settings;
 use crate::sync::{AtomicUsize, Mutex, Ordering, mutant};
 
@@ -54,7 +55,7 @@ impl Core {
         self.deal.seats.store(number.next_power_of_two(), Ordering::Relaxed);
         let mut moved = 0;
         if self.deal.room(&self.settings) < before && !mutant("join_without_moving") {
-            (moved, _) = self.settle_everybody_quietly();
+            moved = self.settle_list(Ahead::Share, |_| true).unwrap_or_default();
         }
         drop(alone);
         // What the others had held back may be too much; who is asked then may register reporters.

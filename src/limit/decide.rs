@@ -98,6 +98,11 @@ impl Decider {
         self.started.elapsed()
     }
 
+    /// Above this the lagged sum is a reason to decide; what the reserve keeps free comes off.
+    pub(crate) fn line_bytes(&self) -> usize {
+        self.line.load(Ordering::Relaxed)
+    }
+
     fn pressure(&self) -> Pressure {
         Pressure::new(self.system_short.load(Ordering::Relaxed), self.process_over.load(Ordering::Relaxed))
     }
@@ -167,12 +172,17 @@ impl Core {
 
     /// The lagged sum is over the line.
     fn crossed(&self) -> bool {
-        self.ledger.published_bytes() > self.decider.line.load(Ordering::Relaxed)
+        self.counted_bytes() > self.decider.line_bytes()
+    }
+
+    /// What the line is compared with: the lagged sum, and what of the reserve is not used.
+    fn counted_bytes(&self) -> usize {
+        self.ledger.published_bytes().saturating_add(self.unused_reserve_bytes())
     }
 
     /// Nothing is over, by the lagged sum.
     fn relieved(&self) -> bool {
-        self.ledger.published_bytes() <= self.settings.budget_bytes() && self.decider.pressure().deepest_bytes() == 0
+        self.counted_bytes() <= self.settings.budget_bytes() && self.decider.pressure().deepest_bytes() == 0
     }
 
     fn eligible(&self, arena: &ArenaCell) -> bool {
@@ -276,7 +286,7 @@ impl Core {
             line < was || (lasts && !alerted)
         };
         fence(Ordering::SeqCst);
-        if !short && self.ledger.published_bytes() > line {
+        if !short && self.counted_bytes() > line {
             // The lagged sum is above what the walk found: releases are held back. Call them in, or every publish would
             // walk; without the barrier it does.
             self.settle_stale();
@@ -310,7 +320,7 @@ impl Core {
         let pressure = self.decider.pressure();
         // The terms overlap: the deepest counts, never their sum.
         let (overage_bytes, source) = [
-            (exact_bytes.saturating_sub(budget), PressureSource::Budget),
+            (exact_bytes.saturating_add(self.kept_free_bytes()).saturating_sub(budget), PressureSource::Budget),
             (pressure.system_short_bytes, PressureSource::System),
             (pressure.process_over_bytes, PressureSource::Process),
         ]
@@ -319,6 +329,14 @@ impl Core {
         .unwrap_or((0, PressureSource::Budget));
         let published_bytes = self.ledger.published_bytes();
         Look { budget_bytes: budget, floor_bytes: floor, exact_bytes, published_bytes, overage_bytes, source }
+    }
+
+    /// What of the reserve those for whom it is do not use, exact.
+    fn kept_free_bytes(&self) -> usize {
+        match self.settings.reserve_bytes() {
+            0 => 0,
+            reserve => reserve.saturating_sub(self.registry.exact_bytes(|cell| !cell.has_arena())),
+        }
     }
 
     /// The selector's plan; a selector that panics is told and replaced for this time.

@@ -31,6 +31,10 @@ impl fmt::Display for Origin {
 pub struct Effective {
     /// The budget of the whole process, not of a thread or a writer; none is unlimited.
     pub budget_bytes: (Option<usize>, Origin),
+    /// What `try_` calls are never granted past; none without one.
+    pub hard_limit_bytes: Option<usize>,
+    /// What of the budget writers with an arena cannot use.
+    pub reserve_bytes: usize,
     /// No arena below this is asked to spill.
     pub floor_bytes: (usize, Origin),
     /// What one writer may hold; none is not capped.
@@ -58,6 +62,8 @@ impl fmt::Display for Effective {
         let (budget, floor, cap) = (self.budget_bytes, self.floor_bytes, self.writer_cap_bytes);
         let (block, quantum) = (self.block_bytes, self.quantum_bytes);
         writeln!(f, "budget       {} in all ({})", optional(budget.0, "unlimited"), budget.1)?;
+        writeln!(f, "hard limit   {}", optional(self.hard_limit_bytes, "none"))?;
+        writeln!(f, "reserve      {}", Bytes(self.reserve_bytes))?;
         writeln!(f, "floor        {} ({})", Bytes(floor.0), floor.1)?;
         writeln!(f, "writer cap   {} ({})", optional(cap.0, "none"), cap.1)?;
         writeln!(f, "block        {} ({})", Bytes(block.0), block.1)?;

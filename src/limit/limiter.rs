@@ -6,8 +6,9 @@ use super::core::Core;
 use super::decide::POLL;
 use super::effective::Effective;
 use super::explain::Explanation;
+use super::reconcile::Drift;
 use super::reporter::Reporter;
-use super::settings::{Budget, Wanted};
+use super::settings::{Budget, NONE, Wanted};
 use super::shared::SharedReporter;
 use super::snapshot::Snapshot;
 use crate::error::{ConfigError, ReserveError};
@@ -120,9 +121,28 @@ impl GlobalMemoryLimiter {
         (budget != usize::MAX).then_some(budget)
     }
 
-    /// What the budget leaves, by the lagged sum: 0 above it, never less. Unlimited leaves `usize::MAX`.
+    /// What the budget leaves (or the hard limit, without a budget), by the lagged sum: 0 above it, never less. Without
+    /// either it is `usize::MAX`.
     pub fn available_bytes(&self) -> usize {
-        self.budget_bytes().map_or(usize::MAX, |budget| budget.saturating_sub(self.published_bytes()))
+        let limit = self.budget_bytes().or(self.hard_limit_bytes());
+        limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.published_bytes()))
+    }
+
+    /// What is published and what writers may take without asking: no true total is above it, but for the one change that
+    /// each owner is making. One load.
+    pub fn reserved_bytes(&self) -> usize {
+        self.core().ledger.reserved_bytes()
+    }
+
+    /// The hard limit in force, if there is one.
+    pub fn hard_limit_bytes(&self) -> Option<usize> {
+        let hard = self.core().settings.hard_limit_bytes();
+        (hard != NONE).then_some(hard)
+    }
+
+    /// How far what is reserved is above the hard limit: charges that recorded what exists. 0 without a hard limit.
+    pub fn overdraft_bytes(&self) -> usize {
+        self.hard_limit_bytes().map_or(0, |hard| self.reserved_bytes().saturating_sub(hard))
     }
 
     /// Live writers, shared accounts included.
@@ -191,6 +211,14 @@ impl GlobalMemoryLimiter {
         self.core().settle_everybody()
     }
 
+    /// Recomputes the process-wide sums from the writers' own figures, to the byte, and repairs a difference, which is told
+    /// once (warn). There is none unless memory was damaged or this crate has a fault.
+    ///
+    /// Locks every cell for a moment: owners on their slow path wait meanwhile, some 20 ns a writer.
+    pub fn reconcile(&self) -> Drift {
+        self.core().reconcile()
+    }
+
     /// Changes the budget, in effect at once: below what is held, arenas are asked to spill.
     ///
     /// A floor that was not given follows the budget.
@@ -202,11 +230,30 @@ impl GlobalMemoryLimiter {
         self.change(|wanted| wanted.budget = Budget::Bytes(bytes))
     }
 
-    /// Takes the budget away.
+    /// Changes the hard limit, or takes it away; in effect at once. Below what is held, nobody is granted anything until
+    /// there is room. A budget that is a share of it follows; so does one that was never given.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] if it is 0 or below a budget that was given in bytes; nothing has changed then.
+    pub fn set_hard_limit_bytes(&self, bytes: Option<usize>) -> Result<(), ConfigError> {
+        self.change(|wanted| wanted.hard_limit_bytes = bytes)
+    }
+
+    /// Changes the room that writers with an arena cannot use; in effect at once.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] if it leaves them nothing of the budget; nothing has changed then.
+    pub fn set_reserve_bytes(&self, bytes: usize) -> Result<(), ConfigError> {
+        self.change(|wanted| wanted.reserve_bytes = bytes)
+    }
+
+    /// Takes the budget away. A hard limit stays.
     pub fn set_unlimited(&self) {
         // Without a budget nothing can be wrong with the rest.
         let changed = self.change(|wanted| wanted.budget = Budget::Unlimited);
-        debug_assert_eq!(changed, Ok(()));
+        debug_assert_eq!(changed, Ok(()), "no budget contradicts nothing");
     }
 
     /// Changes the floor, for the next decision.

@@ -2,6 +2,8 @@
 
 use super::cell::{Cell, MAX_BYTES, clamp};
 use super::core::Core;
+use super::credit::Ahead;
+use super::window::Settled;
 use crate::sync::{Ordering, own_load};
 
 impl Core {
@@ -12,7 +14,7 @@ impl Core {
             cell.hot.held.store(held.wrapping_sub(bytes), Ordering::Release);
             return self.charge_beyond_counter(cell, bytes);
         }
-        self.settle_as_owner(cell);
+        self.settle_as_owner(cell, Ahead::Full);
     }
 
     /// The same for the shared form. Between the charge and its being taken back others may see the total as 0.
@@ -21,7 +23,7 @@ impl Core {
         if beyond {
             cell.hot.held.fetch_sub(bytes, Ordering::Release);
         }
-        self.settle_shared(cell);
+        self.settle_shared(cell, Ahead::Full, if beyond { 0 } else { bytes });
         if beyond {
             self.charge_beyond_counter(cell, bytes);
         }
@@ -41,10 +43,9 @@ impl Core {
         let missing = self.fold(cell, &mut window).unwrap_or(0);
         let surplus = bytes.saturating_sub(own_load(&cell.hot.held)).saturating_add(missing);
         cell.hot.held.store(0, Ordering::Release);
-        let moved = self.publish(cell, &mut window);
+        let settled = self.publish(cell, &mut window, Ahead::Share, 0);
         drop(window);
-        self.after_publish(moved);
-        self.mistake_released_too_much(cell, surplus);
+        self.after_settling(cell, Settled { surplus: Some(surplus), ..settled });
     }
 
     /// A release of the shared form that left the window, or took more than there was: then the surplus is put back.
@@ -53,7 +54,7 @@ impl Core {
         if surplus > 0 {
             cell.hot.held.fetch_add(surplus, Ordering::Relaxed);
         }
-        self.settle_shared(cell);
+        self.settle_shared(cell, Ahead::Share, 0);
         if surplus > 0 {
             self.mistake_released_too_much(cell, surplus);
         }

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `limiter`, `builder`, `global` | the handle, how it is made, the process's own |
 //! | `reporter`, `shared`, `account`, `reservation`, `replacement`, `arena`, `spill` | what a writer holds in its hands |
-//! | `cell`, `window`, `deal`, `moving`, `mistakes` | one writer's words: the fast path, the slow one, how large a window is, who moves it |
-//! | `ledger`, `registry`, `core`, `settings` | what all writers of a limiter share |
+//! | `cell`, `window`, `deal`, `credit`, `moving`, `transfer`, `refusal`, `mistakes` | one writer's words: the fast path, the slow one, how large a window is, what bounds it, who moves it |
+//! | `ledger`, `registry`, `reconcile`, `core`, `settings` | what all writers of a limiter share |
 //! | `arena_cell`, `decide`, `record`, `decision`, `sampling`, `selector`, `signal` | who must spill, when and why |
 //! | `snapshot`, `effective`, `explain` | what an operator sees |
 //!
@@ -17,6 +17,7 @@ mod arena_cell;
 mod builder;
 mod cell;
 mod core;
+mod credit;
 mod deal;
 mod decide;
 mod decision;
@@ -27,7 +28,9 @@ mod ledger;
 mod limiter;
 mod mistakes;
 mod moving;
+mod reconcile;
 mod record;
+mod refusal;
 mod registry;
 mod replacement;
 mod reporter;
@@ -39,6 +42,7 @@ mod shared;
 mod signal;
 mod snapshot;
 mod spill;
+mod transfer;
 mod window;
 
 pub use account::Account;
@@ -48,6 +52,7 @@ pub use decision::{Decision, PassedOver, PassedOverCounts, PressureSource, Short
 pub use effective::{Effective, Origin};
 pub use explain::Explanation;
 pub use limiter::{ClosedLimiter, GlobalMemoryLimiter};
+pub use reconcile::Drift;
 pub use replacement::Replacement;
 pub use reporter::Reporter;
 pub use reservation::Reservation;

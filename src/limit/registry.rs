@@ -131,6 +131,11 @@ impl Registry {
         })
     }
 
+    /// No transfer is under way, or begins, while the answer lives.
+    pub(crate) fn keep_transfers_away(&self) -> MutexGuard<'_, ()> {
+        self.transferring.lock()
+    }
+
     /// Bytes go from one cell to another between this and the drop of what it answers. One at a time; take no list
     /// meanwhile.
     pub(crate) fn transfer(&self) -> Transfer<'_> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// The size at which a reporter publishes, unless the budget makes it smaller: the reference's, measured there.
 pub(crate) const QUANTUM_BYTES: usize = MIB;
 /// Below this a quantum is not worth its name: every change is published.
-const LEAST_QUANTUM_BYTES: usize = 4 * KIB;
+pub(crate) const LEAST_QUANTUM_BYTES: usize = 4 * KIB;
 /// So that the windows of a million reporters together do not pass what a counter can hold.
 const LARGEST_QUANTUM_BYTES: usize = usize::MAX >> 21;
 /// What all reporters together may hold back, unless it is given: this share of the budget.
@@ -19,6 +19,8 @@ const FLOOR_BYTES: usize = 64 * MIB;
 const FLOOR_SHARE: usize = 16;
 /// The default block of an arena, as the reference has it.
 const BLOCK_BYTES: usize = 32 * KIB;
+/// The budget, if a hard limit is all that is given, is below it by this share.
+const SOFT_SHARE: usize = 8;
 /// A share of the process limit is never below this many writer caps.
 const CAPS_IN_SHARE: usize = 4;
 
@@ -31,15 +33,25 @@ pub(crate) const NONE: usize = usize::MAX;
 /// How the budget is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Budget {
+    /// Nothing was said: a share of the hard limit if there is one.
+    Unsaid,
     Unlimited,
+    OfHardLimit {
+        percent: u32,
+    },
     Bytes(usize),
-    Share { percent: u32, process_limit_bytes: Option<usize> },
+    Share {
+        percent: u32,
+        process_limit_bytes: Option<usize>,
+    },
 }
 
 /// What the builder collects.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) budget: Budget,
+    pub(crate) hard_limit_bytes: Option<usize>,
+    pub(crate) reserve_bytes: usize,
     pub(crate) floor_bytes: Option<usize>,
     pub(crate) block_bytes: Option<usize>,
     pub(crate) writer_cap_bytes: Option<usize>,
@@ -53,7 +65,9 @@ pub(crate) struct Wanted {
 impl Wanted {
     pub(crate) fn new() -> Self {
         Wanted {
-            budget: Budget::Unlimited,
+            budget: Budget::Unsaid,
+            hard_limit_bytes: None,
+            reserve_bytes: 0,
             floor_bytes: None,
             block_bytes: None,
             writer_cap_bytes: None,
@@ -70,6 +84,8 @@ impl Wanted {
 #[derive(Debug)]
 pub(crate) struct Settings {
     budget: AtomicUsize,
+    hard_limit: AtomicUsize,
+    reserve: AtomicUsize,
     floor: AtomicUsize,
     writer_cap: AtomicUsize,
     quantum: AtomicUsize,
@@ -105,6 +121,11 @@ pub(crate) struct Resolved {
     pub(crate) cap_shrunk_from: Option<usize>,
 }
 
+/// `percent` of `bytes`, at most all of it.
+fn percent_of(bytes: usize, percent: u32) -> usize {
+    (bytes as u128 * u128::from(percent.min(100)) / 100) as usize
+}
+
 /// Validates and fills in what was not given.
 pub(crate) fn resolve(wanted: &Wanted) -> Result<Resolved, ConfigError> {
     let block = wanted.block_bytes.unwrap_or(BLOCK_BYTES);
@@ -116,16 +137,23 @@ pub(crate) fn resolve(wanted: &Wanted) -> Result<Resolved, ConfigError> {
     }
     let mut cap = wanted.writer_cap_bytes;
     let mut cap_shrunk_from = None;
-    let (budget, budget_origin) = match wanted.budget {
-        Budget::Unlimited => (NONE, Origin::Option),
-        Budget::Bytes(0) => return Err(ConfigError::ZeroBudget),
-        Budget::Bytes(bytes) => (bytes, Origin::Option),
-        Budget::Share { percent, process_limit_bytes } => match process_limit_bytes {
+    if wanted.hard_limit_bytes == Some(0) {
+        return Err(ConfigError::ZeroHardLimit);
+    }
+    let (budget, budget_origin) = match (wanted.budget, wanted.hard_limit_bytes) {
+        (Budget::Unlimited, _) => (NONE, Origin::Option),
+        (Budget::Unsaid, None) => (NONE, Origin::Default),
+        (Budget::Unsaid, Some(hard)) => ((hard - hard / SOFT_SHARE).max(1), Origin::Derived),
+        (Budget::OfHardLimit { .. }, None) => (NONE, Origin::Derived),
+        (Budget::OfHardLimit { percent }, Some(hard)) => (percent_of(hard, percent.max(1)).max(1), Origin::Derived),
+        (Budget::Bytes(0), _) => return Err(ConfigError::ZeroBudget),
+        (Budget::Bytes(bytes), _) => (bytes, Origin::Option),
+        (Budget::Share { percent, process_limit_bytes }, hard) => match process_limit_bytes {
             None => (NONE, Origin::Derived),
             Some(_) if percent == 0 => (NONE, Origin::Derived),
             Some(0) => return Err(ConfigError::ZeroBudget),
             Some(limit) => {
-                let share = (limit as u128 * u128::from(percent.min(100)) / 100) as usize;
+                let share = percent_of(limit, percent);
                 let least = cap.map_or(0, |cap| cap.saturating_mul(CAPS_IN_SHARE)).min(limit);
                 if let Some(wanted_cap) = cap
                     && wanted_cap > limit / CAPS_IN_SHARE
@@ -133,7 +161,7 @@ pub(crate) fn resolve(wanted: &Wanted) -> Result<Resolved, ConfigError> {
                     cap_shrunk_from = cap;
                     cap = Some((limit / CAPS_IN_SHARE).max(1));
                 }
-                (share.max(least).max(1), Origin::Derived)
+                (share.max(least).max(1).min(hard.unwrap_or(NONE)), Origin::Derived)
             }
         },
     };
@@ -149,6 +177,16 @@ pub(crate) fn resolve(wanted: &Wanted) -> Result<Resolved, ConfigError> {
             minimum_bytes: minimum,
             writers: wanted.writers,
         });
+    }
+    if let Some(hard) = wanted.hard_limit_bytes
+        && budget != NONE
+        && budget > hard
+    {
+        return Err(ConfigError::BudgetAboveHardLimit { budget_bytes: budget, hard_limit_bytes: hard });
+    }
+    let least_limit = budget.min(wanted.hard_limit_bytes.unwrap_or(NONE));
+    if wanted.reserve_bytes > 0 && wanted.reserve_bytes >= least_limit {
+        return Err(ConfigError::ReserveAboveBudget { reserve_bytes: wanted.reserve_bytes, budget_bytes: least_limit });
     }
     if floor > budget {
         return Err(ConfigError::FloorAboveBudget { floor_bytes: floor, budget_bytes: budget });
@@ -175,6 +213,8 @@ impl Settings {
     pub(crate) fn new(wanted: &Wanted, resolved: &Resolved) -> Self {
         let settings = Settings {
             budget: AtomicUsize::new(0),
+            hard_limit: AtomicUsize::new(0),
+            reserve: AtomicUsize::new(0),
             floor: AtomicUsize::new(0),
             writer_cap: AtomicUsize::new(0),
             quantum: AtomicUsize::new(0),
@@ -207,6 +247,8 @@ impl Settings {
 
     fn store(&self, wanted: &Wanted, resolved: &Resolved) {
         self.budget.store(resolved.budget, Ordering::Relaxed);
+        self.hard_limit.store(wanted.hard_limit_bytes.unwrap_or(NONE), Ordering::Relaxed);
+        self.reserve.store(wanted.reserve_bytes, Ordering::Relaxed);
         self.floor.store(resolved.floor, Ordering::Relaxed);
         self.writer_cap.store(resolved.writer_cap, Ordering::Relaxed);
         self.block.store(resolved.block, Ordering::Relaxed);
@@ -235,6 +277,21 @@ impl Settings {
 
     pub(crate) fn budget_bytes(&self) -> usize {
         self.budget.load(Ordering::Relaxed)
+    }
+
+    /// [`NONE`] without one.
+    pub(crate) fn hard_limit_bytes(&self) -> usize {
+        self.hard_limit.load(Ordering::Relaxed)
+    }
+
+    /// What writers with an arena cannot use.
+    pub(crate) fn reserve_bytes(&self) -> usize {
+        self.reserve.load(Ordering::Relaxed)
+    }
+
+    /// Whether the quantum is given, so that it follows nothing.
+    pub(crate) fn fixes_quantum(&self) -> bool {
+        self.fixed_quantum_bytes().is_some()
     }
 
     pub(crate) fn floor_bytes(&self) -> usize {
@@ -303,6 +360,8 @@ impl Settings {
         let given = |value: usize| (value != NONE).then_some(value);
         Effective {
             budget_bytes: (given(self.budget_bytes()), self.origin(Which::Budget)),
+            hard_limit_bytes: given(self.hard_limit_bytes()),
+            reserve_bytes: self.reserve_bytes(),
             floor_bytes: (self.floor_bytes(), self.origin(Which::Floor)),
             writer_cap_bytes: (given(self.writer_cap_bytes()), self.origin(Which::WriterCap)),
             block_bytes: (self.block.load(Ordering::Relaxed), self.origin(Which::Block)),

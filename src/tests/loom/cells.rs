@@ -26,14 +26,14 @@ fn publish_against_publish() -> usize {
 
 #[test]
 fn loom_publish_against_publish_on_a_shared_account() {
-    // 20 needs three preemptions.
+    // 20 needs three preemptions. 13: the release settles what of the charge was reserved before, the charge the rest.
     let seen = outcomes_unfenced(publish_against_publish);
-    assert!(seen.is_superset(&[5, 10, 15].into()) && seen.is_subset(&[5, 10, 15, 20].into()), "{seen:?}");
+    assert!(seen.is_superset(&[5, 10, 15].into()) && seen.is_subset(&[5, 10, 13, 15, 18, 20].into()), "{seen:?}");
 }
 
 #[test]
-fn loom_mutant_a_shared_window_that_is_set_once() {
-    fails("settle_shared_once", publish_against_publish);
+fn loom_mutant_a_shared_window_that_is_settled_while_it_is_open() {
+    fails("shared_settles_open", publish_against_publish);
 }
 
 #[test]

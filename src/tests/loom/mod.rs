@@ -6,11 +6,13 @@
 //! |---|---|
 //! | `cells` | publish against publish on a shared account; drop, fold and transfer against the exact read |
 //! | `windows` | a window moved while its owner changes |
+//! | `limits` | the hard limit: credit taken, called back, refused; the limit lowered; the shared form |
 //! | `deciding` | who crosses the line walks; a notification during a decision |
 //! | `spills` | a request against begin, finish, abort and leaving |
 
 mod cells;
 mod deciding;
+mod limits;
 mod spills;
 mod windows;
 
