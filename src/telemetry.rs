@@ -215,6 +215,7 @@ impl Telemetry {
             target: "plimsoll",
             limiter = %self.name,
             exact_bytes = decision.exact_bytes,
+            kept_free_bytes = decision.kept_free_bytes,
             published_bytes = decision.published_bytes,
             granted_bytes = decision.granted_bytes,
             budget_bytes = decision.budget_bytes,

@@ -1,8 +1,8 @@
 //! Why somebody was asked to spill, and why something was refused.
 //!
 //! B69: "a thread failed" tells nobody anything, and limits that share one message do not say which knob to turn. Each kind
-//! of refusal that there is (writer cap, arena address space, overflow) says what was asked, held and allowed, names its
-//! setting, and can be explained by the three writers that hold most; the refusal happens on another thread. The soft
+//! of refusal that there is (writer cap, arena address space, hard limit, reserve, overflow) says what was asked, held and
+//! allowed, names its setting, and can be explained by the three writers that hold most; it happens on another thread. The soft
 //! budget refuses nothing: it asks, and each decision leaves a record.
 mod common;
 
@@ -69,7 +69,7 @@ fn a_decision_says_who_was_passed_over_and_why() {
          4 MiB, 1 exempt after a failed spill, 1 not needed; largest failing/postings 30 MiB (exempt after a failed \
          spill), spilling/postings 20 MiB (in flight already), enough/postings 10 MiB (not needed)"
     );
-    let told = "asked arenas to spill limiter=default exact_bytes=128974848 published_bytes=128974848 \
+    let told = "asked arenas to spill limiter=default exact_bytes=128974848 kept_free_bytes=0 published_bytes=128974848 \
                 granted_bytes=6291450 budget_bytes=104857600 floor_bytes=4194304 overage_bytes=24117248 \
                 in_flight_bytes=20971520 shortfall_bytes=0 source=budget victims=1 requested_bytes=62914560 \
                 first_victim=largest/postings first_victim_bytes=62914560 passed_over=5 passed_over_in_flight=1 \
@@ -130,6 +130,21 @@ fn the_history_is_bounded() {
         assert!(decisions.windows(2).all(|pair| pair[0].number + 1 == pair[1].number && pair[0].at <= pair[1].at));
     }
     assert_eq!(limiter.snapshot().decisions[0].number, 150 - 63, "the oldest are forgotten");
+}
+
+/// Otherwise the numbers would not add up.
+#[test]
+fn a_decision_says_what_is_kept_free_for_others() {
+    let limiter = fixed().budget_bytes(100 * MIB).hard_limit_bytes(100 * MIB).reserve_bytes(20 * MIB);
+    let limiter = limiter.build().expect("a valid configuration");
+    let merge = limiter.reporter("merge");
+    merge.charge(5 * MIB);
+    let large = writer(&limiter, "large", 82 * MIB);
+    let decision = Arc::clone(&limiter.snapshot().decisions[0]);
+    assert_eq!((decision.overage_bytes, decision.exact_bytes, decision.kept_free_bytes), (2 * MIB, 87 * MIB, 15 * MIB));
+    assert!(decision.to_string().starts_with("2 MiB over by budget: 87 MiB held of 100 MiB with 15 MiB kept free, "));
+    merge.release(5 * MIB);
+    drop(large);
 }
 
 /// What a record holds does not grow with the number of writers, nor with their names.
@@ -272,32 +287,46 @@ fn an_explanation_names_the_top_three_holders_and_the_setting() {
 #[test]
 fn each_refusal_on_a_background_thread_says_which_limit_and_who_holds_most() {
     type Refuse = fn(&Reporter, &mut ArenaHandle) -> Result<(), ReserveError>;
-    let kinds: [(Refusal, Refuse, [usize; 3], &str); 3] = [
+    // what is asked for; the least and the most that may be shown as held; the limit; what the text names
+    let kinds: [(Refusal, Refuse, [usize; 4], &str); 5] = [
         (
             Refusal::WriterCap,
-            |reporter, _| reporter.try_reserve(3 * MIB).map(drop),
-            [3 * MIB, 2 * MIB, 4 * MIB],
+            |reporter, _| reporter.try_reserve(63 * MIB).map(drop),
+            [63 * MIB, 2 * MIB, 2 * MIB, 64 * MIB],
             "writer_cap_bytes",
         ),
         (
             Refusal::ArenaAddressSpace,
             |reporter, arena| arena.try_grow_bytes(reporter, GIB),
-            [GIB, MIB, 64 * MIB],
+            [GIB, MIB, MIB, 64 * MIB],
             "arena_with_address_space",
+        ),
+        (
+            Refusal::HardLimit,
+            |reporter, _| reporter.try_reserve(50 * MIB).map(drop),
+            [50 * MIB, 64 * MIB, 100 * MIB, 100 * MIB],
+            "hard_limit_bytes",
+        ),
+        (
+            Refusal::Reserve,
+            |reporter, arena| arena.try_grow_bytes(reporter, 18 * MIB),
+            [18 * MIB, 64 * MIB, 80 * MIB, 80 * MIB],
+            "reserve_bytes",
         ),
         (
             Refusal::Overflow,
             |reporter, _| reporter.try_charge(usize::MAX),
-            [usize::MAX, 2 * MIB, usize::MAX / 2],
+            [usize::MAX, 2 * MIB, 2 * MIB, usize::MAX / 2],
             "beyond what a counter can hold",
         ),
     ];
-    let limiter = fixed().budget_bytes(100 * MIB).build().expect("a valid configuration");
+    let limiter = fixed().budget_bytes(100 * MIB).hard_limit_bytes(100 * MIB).reserve_bytes(20 * MIB);
+    let limiter = limiter.build().expect("a valid configuration");
     let others = [5, 30, 7, 20].map(|mib| writer(&limiter, &format!("holds {mib}"), mib * MIB));
-    for (kind, refuse, [asked, held, limit], text) in kinds {
+    for (kind, refuse, [asked, least, most, limit], text) in kinds {
         let work = limiter.clone();
         let failed = std::thread::spawn(move || {
-            let reporter = work.reporter_with_cap("background", 4 * MIB);
+            let reporter = work.reporter_with_cap("background", 64 * MIB);
             let mut arena = reporter.arena_with_address_space("postings", 64 * MIB);
             arena.set_bytes(&reporter, MIB);
             let scratch = reporter.reserve(MIB);
@@ -307,8 +336,8 @@ fn each_refusal_on_a_background_thread_says_which_limit_and_who_holds_most() {
         });
         let errors = failed.join().expect("it is an error and no panic");
         for error in errors {
-            assert_eq!((error.kind, error.asked_bytes, error.held_bytes), (kind, asked, held));
-            assert_eq!(error.limit_bytes, limit);
+            assert_eq!((error.kind, error.asked_bytes, error.limit_bytes), (kind, asked, limit));
+            assert!((least..=most).contains(&error.held_bytes), "{error}");
             let why = limiter.explain(&error);
             let top = [30, 20, 7].map(|mib| (format!("holds {mib}"), mib * MIB));
             assert_eq!((why.error, why.holders.as_slice()), (error, top.as_slice()));

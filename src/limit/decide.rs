@@ -71,6 +71,7 @@ pub(crate) struct Look {
     pub(crate) budget_bytes: usize,
     pub(crate) floor_bytes: usize,
     pub(crate) exact_bytes: usize,
+    pub(crate) kept_free_bytes: usize,
     pub(crate) published_bytes: usize,
     pub(crate) overage_bytes: usize,
     pub(crate) source: PressureSource,
@@ -317,10 +318,11 @@ impl Core {
         } else {
             self.registry.exact_bytes(|_| true)
         };
+        let kept_free_bytes = self.kept_free_bytes();
         let pressure = self.decider.pressure();
         // The terms overlap: the deepest counts, never their sum.
         let (overage_bytes, source) = [
-            (exact_bytes.saturating_add(self.kept_free_bytes()).saturating_sub(budget), PressureSource::Budget),
+            (exact_bytes.saturating_add(kept_free_bytes).saturating_sub(budget), PressureSource::Budget),
             (pressure.system_short_bytes, PressureSource::System),
             (pressure.process_over_bytes, PressureSource::Process),
         ]
@@ -328,7 +330,15 @@ impl Core {
         .reduce(|deepest, next| if next.0 > deepest.0 { next } else { deepest })
         .unwrap_or((0, PressureSource::Budget));
         let published_bytes = self.ledger.published_bytes();
-        Look { budget_bytes: budget, floor_bytes: floor, exact_bytes, published_bytes, overage_bytes, source }
+        Look {
+            budget_bytes: budget,
+            floor_bytes: floor,
+            exact_bytes,
+            kept_free_bytes,
+            published_bytes,
+            overage_bytes,
+            source,
+        }
     }
 
     /// What of the reserve those for whom it is do not use, exact.

@@ -111,6 +111,8 @@ pub struct Decision {
     pub at: Duration,
     /// The exact sum that the walk found.
     pub exact_bytes: usize,
+    /// What of the reserve was unused: it counts against the budget as if it were held.
+    pub kept_free_bytes: usize,
     /// The lagged sum.
     pub published_bytes: usize,
     /// What reporters may hold back.
@@ -148,6 +150,9 @@ impl fmt::Display for Decision {
         match self.budget_bytes {
             Some(budget) => write!(f, "{}", Bytes(budget))?,
             None => f.write_str("unlimited")?,
+        }
+        if self.kept_free_bytes > 0 {
+            write!(f, " with {} kept free", Bytes(self.kept_free_bytes))?;
         }
         let (published, lag) = (Bytes(self.published_bytes), Bytes(self.granted_bytes));
         write!(f, ", {published} published, lag at most {lag}, {} in flight already; ", Bytes(self.in_flight_bytes))?;

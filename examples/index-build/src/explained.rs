@@ -37,6 +37,7 @@ pub struct Explanation {
     pub source: String,
     pub overage_bytes: u64,
     pub exact_bytes: u64,
+    pub kept_free_bytes: u64,
     pub published_bytes: u64,
     pub granted_bytes: u64,
     pub budget_bytes: Option<u64>,

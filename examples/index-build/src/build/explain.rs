@@ -19,6 +19,7 @@ fn explained(decision: &Decision) -> Explanation {
         source: decision.source.to_string(),
         overage_bytes: decision.overage_bytes as u64,
         exact_bytes: decision.exact_bytes as u64,
+        kept_free_bytes: decision.kept_free_bytes as u64,
         published_bytes: decision.published_bytes as u64,
         granted_bytes: decision.granted_bytes as u64,
         budget_bytes: decision.budget_bytes.map(|bytes| bytes as u64),
