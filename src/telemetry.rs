@@ -20,8 +20,8 @@
 //! recorder that is installed later sees only what is built later. Nothing here runs for a change inside a window.
 //!
 //! Events (`tracing`, target `plimsoll`): a shortfall's begin (warn, once an episode) and end (info), each decision that
-//! leaves a record (debug: who was asked first, who was passed over and why), an overdraft (debug), accounting mistakes
-//! (warn), sums that had drifted (warn), a limiter that goes while bytes are held (warn).
+//! leaves a record (debug: who was asked first, who was passed over and why), an overdraft (debug), accounting
+//! mistakes (warn), sums that had drifted (warn), a limiter that goes while bytes are held (warn).
 
 use crate::limit::{Decision, Drift, Ledger, Origin, Shortfall, Snapshot};
 use crate::units::Bytes;
