@@ -47,6 +47,25 @@
 //! The shared form changes `held` by locked operations. Between its load of `held` and its store of the new window another
 //! thread may pass the old one; so it fences, looks again, and settles until what it finds fits.
 //!
+//! # Workspaces (workspace.rs, workspace_cell.rs)
+//!
+//! A workspace has no account and no window: it is a count and a budget, beside an account that is charged as ever. It does
+//! not hold its reporter, and cannot be used without one: [`Reporter::within`](crate::Reporter::within) takes both by
+//! reference, so the one thread that may change the account is the one that changes the count. Used is `own + elsewhere`,
+//! wrapping: `own` by plain instructions, `elsewhere` by locked ones (drops without the account, an arena's block). Neither is
+//! folded into the other, so nothing is locked and a change has no slow path.
+//!
+//! A `try_` call asks the workspace, then the account, and then counts: the account is the last that can refuse, so there is
+//! nothing to take back. In between the workspace can only get emptier. Growing goes account, workspace, reservation;
+//! shrinking goes back: the parts are never above the whole. Arenas go up first (as for the decision), their workspace
+//! with them.
+//!
+//! Reservations and arenas keep the count alive and know it, or none: it is part of who they belong to. The last one gives
+//! back what is left, which can only have been charged by hand: growing a reservation within a workspace therefore looks,
+//! in release builds too, whether it came through it. One that came through a workspace and is grown past it is not
+//! looked at (that is the hot path of everybody else); it leaves the workspace below zero, which reads as 0, and the account
+//! right.
+//!
 //! # Dealing rooms (deal.rs)
 //!
 //! Rooms are dealt from the lag budget for a number of seats, a power of two. A joiner for whom there is no seat doubles
@@ -127,6 +146,8 @@
 //! | `ArenaCell::word`, idle | owner | Release | decider, Acquire | `finish_against_pressure`, `begin_and_finish` |
 //! | `ArenaCell::bytes` | owner | Release | decider, Acquire, after the words | `finish_against_pressure` |
 //! | `ArenaCell::{generation, runs, exempt_until_ms}` | owner | Relaxed | before the word's Release | none needed |
+//! | `WorkspaceCell::own` | who has workspace and account | Relaxed | itself | none needed |
+//! | `WorkspaceCell::elsewhere` | all, locked | Relaxed up, Release down | the next grant, Acquire | `who_is_granted_sees_bytes_free` |
 //! | `Decider::pending` | all | AcqRel | itself | `notification_during_a_decision` |
 //! | `Decider::{system_short, process_over}` | notifier | Relaxed | `pending` | none needed |
 //! | `Decider::{line, alert}` | decider | AcqRel, then a SeqCst fence | the notifier's SeqCst fence | `growth_against_*` |

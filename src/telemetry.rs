@@ -39,8 +39,10 @@ pub struct Stats {
     pub publishes: u64,
     /// Changes of an arena's block size.
     pub notifications: u64,
-    /// Decisions taken: looks at every arena.
+    /// Decisions taken.
     pub decisions: u64,
+    /// Those that looked at every writer.
+    pub walks: u64,
     /// Arenas asked to spill.
     pub requests: u64,
     /// Spills that finished and had been asked for.
@@ -69,6 +71,7 @@ struct Counts {
     publishes: AtomicU64,
     notifications: AtomicU64,
     decisions: AtomicU64,
+    walks: AtomicU64,
     requests: AtomicU64,
     forced_spills: AtomicU64,
     own_spills: AtomicU64,
@@ -143,6 +146,7 @@ impl Telemetry {
             publishes: self.counts.publishes.load(Relaxed),
             notifications: self.counts.notifications.load(Relaxed),
             decisions: self.counts.decisions.load(Relaxed),
+            walks: self.counts.walks.load(Relaxed),
             requests: self.counts.requests.load(Relaxed),
             forced_spills: self.counts.forced_spills.load(Relaxed),
             own_spills: self.counts.own_spills.load(Relaxed),
@@ -202,6 +206,16 @@ impl Telemetry {
     pub(crate) fn decided(&self) {
         self.counts.decisions.fetch_add(1, Relaxed);
         self.decisions.increment(1);
+    }
+
+    pub(crate) fn walked(&self) {
+        self.counts.walks.fetch_add(1, Relaxed);
+    }
+
+    /// One arena was asked by its own owner.
+    pub(crate) fn asked_itself(&self) {
+        self.counts.requests.fetch_add(1, Relaxed);
+        self.requests.increment(1);
     }
 
     pub(crate) fn requested(&self, decision: &Decision) {

@@ -17,6 +17,12 @@ fn refusals_name_what_was_asked_what_is_held_and_the_limit() {
     let error = arena.try_grow_bytes(&reporter, 3 * GIB).expect_err("past the end");
     assert_eq!(error.to_string(), "3 GiB more refused by arena_with_address_space: 0 B used of 2 GiB");
     reporter.release(63 * MIB + 512 * KIB);
+    let workspace = reporter.workspace("postings", 32 * MIB);
+    let account = reporter.within(&workspace);
+    account.charge(31 * MIB);
+    let error = account.try_charge(MIB + 512 * KIB).expect_err("above the workspace's budget");
+    assert_eq!(error.to_string(), "1.5 MiB more refused by the workspace: 31 MiB used of 32 MiB");
+    account.release(31 * MIB);
 }
 
 #[test]

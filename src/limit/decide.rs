@@ -17,6 +17,7 @@
 //! not needed.
 
 use super::arena_cell::{ArenaCell, State, Word};
+use super::between::Between;
 use super::cell::Cell;
 use super::core::Core;
 use super::decision::{Decision, PressureSource, Shortfall};
@@ -43,6 +44,10 @@ pub(crate) struct Decider {
     line: CachePadded<AtomicUsize>,
     /// A shortfall lasts: an arena that can be asked is a reason to decide, and so is its end.
     alert: AtomicBool,
+    /// Pressure of the process or the machine up to this is covered by what is in flight.
+    calm: AtomicUsize,
+    /// Between two walks decisions may do without one. Relaxed: a hint.
+    rests: AtomicBool,
     /// What the source said last. Relaxed: numbers only, stored before `pending` is raised.
     pub(crate) system_short: AtomicUsize,
     pub(crate) process_over: AtomicUsize,
@@ -55,6 +60,7 @@ pub(crate) struct Decider {
 #[derive(Debug, Default)]
 struct Memory {
     scratch: Scratch,
+    between: Between,
     shortfall: Option<Shortfall>,
     history: History,
 }
@@ -64,6 +70,21 @@ struct Scratch {
     words: Vec<Word>,
     views: Vec<ArenaView>,
     plan: Plan,
+}
+
+/// What a decision leaves in force.
+pub(crate) struct Verdict {
+    /// It looked at every writer.
+    pub(crate) walked: bool,
+    /// What is in flight, those included that were asked just now.
+    pub(crate) covered_bytes: usize,
+    /// All that can be asked is asked, and it is not enough.
+    pub(crate) short: bool,
+    /// Those that the last walk has left are asked, and it is not enough: there has to be a walk.
+    pub(crate) unmet: bool,
+    pub(crate) shortfall: Option<Shortfall>,
+    pub(crate) record: Option<Decision>,
+    pub(crate) wakers: Vec<Arc<Waker>>,
 }
 
 /// What one look found, and the settings that it was held against.
@@ -83,6 +104,8 @@ impl Decider {
             pending: CachePadded::new(AtomicU64::new(0)),
             line: CachePadded::new(AtomicUsize::new(budget_bytes)),
             alert: AtomicBool::new(false),
+            calm: AtomicUsize::new(0),
+            rests: AtomicBool::new(false),
             system_short: AtomicUsize::new(0),
             process_over: AtomicUsize::new(0),
             started: Instant::now(),
@@ -104,7 +127,20 @@ impl Decider {
         self.line.load(Ordering::Relaxed)
     }
 
-    fn pressure(&self) -> Pressure {
+    /// A shortfall lasts, and everybody who can be asked is asked.
+    pub(crate) fn lacks_victims(&self) -> bool {
+        self.alert.load(Ordering::Relaxed) && self.calm.load(Ordering::Relaxed) == usize::MAX
+    }
+
+    pub(crate) fn rests(&self) -> bool {
+        self.rests.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_rests(&self, rests: bool) {
+        self.rests.store(rests, Ordering::Relaxed);
+    }
+
+    pub(crate) fn pressure(&self) -> Pressure {
         Pressure::new(self.system_short.load(Ordering::Relaxed), self.process_over.load(Ordering::Relaxed))
     }
 
@@ -135,8 +171,8 @@ impl Core {
         // During a shortfall this arena is news if it can be asked now, or if the shortfall is over.
         let news = self.crossed()
             || match self.decider.alert.load(Ordering::Relaxed) {
-                true => self.eligible(arena) || self.relieved(),
-                false => self.decider.pressure().deepest_bytes() > 0,
+                true => self.relieved() || (self.eligible(arena) && !self.asks_itself(arena)),
+                false => self.pressed(),
             };
         if news {
             self.combine(NOTICE);
@@ -156,7 +192,7 @@ impl Core {
         let news = match self.decider.alert.load(Ordering::Relaxed) {
             // The end of a shortfall.
             true => self.crossed() || self.relieved(),
-            false => moved > 0 && (self.crossed() || self.decider.pressure().deepest_bytes() > 0),
+            false => moved > 0 && (self.crossed() || self.pressed()),
         };
         if news {
             self.combine(NOTICE);
@@ -176,13 +212,18 @@ impl Core {
         self.counted_bytes() > self.decider.line_bytes()
     }
 
+    /// There is more pressure from outside than what is in flight covers.
+    fn pressed(&self) -> bool {
+        self.decider.pressure().deepest_bytes() > self.decider.calm.load(Ordering::Relaxed)
+    }
+
     /// What the line is compared with: the lagged sum, and what of the reserve is not used.
-    fn counted_bytes(&self) -> usize {
+    pub(crate) fn counted_bytes(&self) -> usize {
         self.ledger.published_bytes().saturating_add(self.unused_reserve_bytes())
     }
 
     /// Nothing is over, by the lagged sum.
-    fn relieved(&self) -> bool {
+    pub(crate) fn relieved(&self) -> bool {
         self.counted_bytes() <= self.settings.budget_bytes() && self.decider.pressure().deepest_bytes() == 0
     }
 
@@ -214,7 +255,7 @@ impl Core {
                 && !self.decider.alert.load(Ordering::Relaxed)
                 && self.relieved();
             if asked >= POLL || !quiet {
-                while self.decide_once() {}
+                while self.decide_once(asked) {}
             }
             if mutant("pending_stored") {
                 pending.store(0, Ordering::Release);
@@ -232,26 +273,71 @@ impl Core {
 
     /// Wakes an owner. A panic of the waker is its owner's affair and not that of the writer whose change brought it about,
     /// which may be in the middle of recording that change.
-    fn wake(&self, waker: &Waker) {
+    pub(crate) fn wake(&self, waker: &Waker) {
         if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake_by_ref())).is_err() {
             self.telemetry.user_code_panicked("waker");
         }
     }
 
-    /// One look and what follows from it. True if it has to be repeated: something was tightened, and a notifier may have
-    /// seen the looser value.
-    fn decide_once(&self) -> bool {
+    /// One decision and what follows from it. True if it has to be repeated: something was tightened, and a notifier may
+    /// have seen the looser value.
+    fn decide_once(&self, why: u64) -> bool {
         self.telemetry.decided();
-        let (mut scratch, mut shortfall) = {
+        let (mut scratch, mut between, shortfall) = {
             let mut memory = self.decider.memory.lock();
-            (std::mem::take(&mut memory.scratch), memory.shortfall)
+            (std::mem::take(&mut memory.scratch), std::mem::take(&mut memory.between), memory.shortfall)
         };
-        let budget = self.settings.budget_bytes();
-        let floor = self.settings.floor_bytes();
-        let look = self.look(&mut scratch, budget, floor);
-        let Scratch { words, views, plan } = &mut scratch;
+        let (budget, floor) = (self.settings.budget_bytes(), self.settings.floor_bytes());
+        let rests = why < POLL && self.rests(&mut between, usize::try_from(why).unwrap_or(usize::MAX));
+        let rested = if rests { self.decide_resting(&mut between, shortfall, budget, floor) } else { None };
+        let verdict =
+            rested.unwrap_or_else(|| self.decide_walking(&mut scratch, &mut between, shortfall, budget, floor));
+
+        let lasts = verdict.shortfall.is_some();
+        // All of it is there before anybody is woken: a waker may ask for the snapshot.
+        let oldest = {
+            let mut memory = self.decider.memory.lock();
+            (memory.scratch, memory.between, memory.shortfall) = (scratch, between, verdict.shortfall);
+            verdict.record.and_then(|record| memory.history.add(record))
+        };
+        drop(oldest);
+        verdict.wakers.iter().for_each(|waker| self.wake(waker));
+
+        // With a shortfall there is no line to cross: all that can be asked is asked.
+        let (line, calm) = match verdict.short {
+            true => (usize::MAX, usize::MAX),
+            false => (budget.saturating_add(verdict.covered_bytes), verdict.covered_bytes),
+        };
+        let tightened = {
+            let was = self.decider.line.swap(line, Ordering::AcqRel);
+            let was_calm = self.decider.calm.swap(calm, Ordering::AcqRel);
+            let alerted = self.decider.alert.swap(lasts, Ordering::AcqRel);
+            line < was || calm < was_calm || (lasts && !alerted)
+        };
+        fence(Ordering::SeqCst);
+        if verdict.walked && !verdict.short && self.counted_bytes() > line {
+            // The lagged sum is above what the walk found: releases are held back. Call them in, or every publish would
+            // walk; without the barrier it does.
+            self.settle_stale();
+        }
+        verdict.unmet || (tightened && !mutant("line_without_second_look"))
+    }
+
+    /// A decision by a look at every writer.
+    fn decide_walking(
+        &self,
+        scratch: &mut Scratch,
+        between: &mut Between,
+        mut shortfall: Option<Shortfall>,
+        budget: usize,
+        floor: usize,
+    ) -> Verdict {
+        self.telemetry.walked();
+        let look = self.look(scratch, budget, floor);
+        let Scratch { words, views, plan } = scratch;
         self.plan(views, floor, look.overage_bytes, plan);
         let asked = self.request(words, views, plan);
+        self.remember(between, views, &plan.victims, floor);
         let short = plan.shortfall_bytes > 0;
 
         // An episode lasts until nothing is over any more: while spills in flight cover for it, it is not news.
@@ -268,31 +354,8 @@ impl Core {
             self.telemetry.shortfall_ended();
             shortfall = None;
         }
-        // With a shortfall there is no line to cross: all that can be asked is asked.
-        let covered = plan.in_flight_bytes.saturating_add(asked.covered_bytes);
-        let line = if short { usize::MAX } else { budget.saturating_add(covered) };
-        let lasts = shortfall.is_some();
-        // All of it is there before anybody is woken: a waker may ask for the snapshot.
-        let oldest = {
-            let mut memory = self.decider.memory.lock();
-            (memory.scratch, memory.shortfall) = (scratch, shortfall);
-            record.and_then(|record| memory.history.add(record))
-        };
-        drop(oldest);
-        asked.wakers.iter().for_each(|waker| self.wake(waker));
-
-        let tightened = {
-            let was = self.decider.line.swap(line, Ordering::AcqRel);
-            let alerted = self.decider.alert.swap(lasts, Ordering::AcqRel);
-            line < was || (lasts && !alerted)
-        };
-        fence(Ordering::SeqCst);
-        if !short && self.counted_bytes() > line {
-            // The lagged sum is above what the walk found: releases are held back. Call them in, or every publish would
-            // walk; without the barrier it does.
-            self.settle_stale();
-        }
-        tightened && !mutant("line_without_second_look")
+        let covered_bytes = plan.in_flight_bytes.saturating_add(asked.covered_bytes);
+        Verdict { walked: true, covered_bytes, short, unmet: false, shortfall, record, wakers: asked.wakers }
     }
 
     /// Words first, then arenas, then cells.
@@ -319,16 +382,7 @@ impl Core {
             self.registry.exact_bytes(|_| true)
         };
         let kept_free_bytes = self.kept_free_bytes();
-        let pressure = self.decider.pressure();
-        // The terms overlap: the deepest counts, never their sum.
-        let (overage_bytes, source) = [
-            (exact_bytes.saturating_add(kept_free_bytes).saturating_sub(budget), PressureSource::Budget),
-            (pressure.system_short_bytes, PressureSource::System),
-            (pressure.process_over_bytes, PressureSource::Process),
-        ]
-        .into_iter()
-        .reduce(|deepest, next| if next.0 > deepest.0 { next } else { deepest })
-        .unwrap_or((0, PressureSource::Budget));
+        let (overage_bytes, source) = self.overage(exact_bytes.saturating_add(kept_free_bytes), budget);
         let published_bytes = self.ledger.published_bytes();
         Look {
             budget_bytes: budget,
@@ -393,7 +447,7 @@ impl Core {
     }
 }
 
-fn view(arena: &ArenaCell, word: Word, bytes: usize, now_ms: u64) -> ArenaView {
+pub(crate) fn view(arena: &ArenaCell, word: Word, bytes: usize, now_ms: u64) -> ArenaView {
     let mut view = ArenaView::new(arena.id, bytes);
     view.in_flight = word.state() != State::Idle;
     view.in_flight_bytes = word.covers_bytes(bytes);

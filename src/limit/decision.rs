@@ -109,7 +109,10 @@ pub struct Decision {
     pub number: u64,
     /// Time since the limiter was built.
     pub at: Duration,
-    /// The exact sum that the walk found.
+    /// Whether it looked at every writer. With many arenas some decisions take the next in the order of the last walk, by the
+    /// lagged sum; who was passed over is not told then.
+    pub walked: bool,
+    /// The exact sum that the walk found; without one, the lagged sum.
     pub exact_bytes: usize,
     /// What of the reserve was unused: it counts against the budget as if it were held.
     pub kept_free_bytes: usize,

@@ -3,10 +3,10 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `limiter`, `builder`, `global` | the handle, how it is made, the process's own |
-//! | `reporter`, `shared`, `account`, `reservation`, `replacement`, `arena`, `spill` | what a writer holds in its hands |
-//! | `cell`, `window`, `deal`, `credit`, `moving`, `transfer`, `refusal`, `mistakes` | one writer's words: the fast path, the slow one, how large a window is, what bounds it, who moves it |
+//! | `reporter`, `shared`, `account`, `workspace`, `reservation`, `replacement`, `arena`, `spill` | what a writer holds in its hands |
+//! | `cell`, `window`, `deal`, `credit`, `moving`, `transfer`, `refusal`, `mistakes`, `workspace_cell` | one writer's words: the fast path, the slow one, how large a window is, what bounds it, who moves it |
 //! | `ledger`, `registry`, `reconcile`, `core`, `settings` | what all writers of a limiter share |
-//! | `arena_cell`, `decide`, `record`, `decision`, `sampling`, `selector`, `signal` | who must spill, when and why |
+//! | `arena_cell`, `decide`, `between`, `record`, `decision`, `sampling`, `selector`, `signal` | who must spill, when and why |
 //! | `snapshot`, `effective`, `explain` | what an operator sees |
 //!
 //! Imports go from the first rows to the later ones; `selector` and `signal` know nobody.
@@ -14,6 +14,7 @@
 mod account;
 mod arena;
 mod arena_cell;
+mod between;
 mod builder;
 mod cell;
 mod core;
@@ -44,6 +45,8 @@ mod snapshot;
 mod spill;
 mod transfer;
 mod window;
+mod workspace;
+mod workspace_cell;
 
 pub use account::Account;
 pub use arena::ArenaHandle;
@@ -61,5 +64,6 @@ pub use shared::SharedReporter;
 pub use signal::{Pressure, ScriptedSignals, SignalSource};
 pub use snapshot::{ArenaSnapshot, Snapshot, WriterSnapshot};
 pub use spill::SpillGuard;
+pub use workspace::{Workspace, WorkspaceAccount};
 
 pub(crate) use ledger::Ledger;

@@ -160,6 +160,7 @@ impl Core {
         Decision {
             number: 0,
             at: self.decider.age(),
+            walked: true,
             exact_bytes: look.exact_bytes,
             kept_free_bytes: look.kept_free_bytes,
             published_bytes: look.published_bytes,
