@@ -228,6 +228,7 @@ impl Telemetry {
         tracing::debug!(
             target: "plimsoll",
             limiter = %self.name,
+            walked = decision.walked,
             exact_bytes = decision.exact_bytes,
             kept_free_bytes = decision.kept_free_bytes,
             published_bytes = decision.published_bytes,

@@ -71,7 +71,7 @@ pub struct PassedOverCounts {
 }
 
 impl PassedOverCounts {
-    /// All of them: the live arenas that were not asked.
+    /// All of them: with a walk, the live arenas that were not asked.
     pub fn total(&self) -> usize {
         self.each().iter().map(|(_, count)| count).sum()
     }
@@ -136,9 +136,9 @@ pub struct Decision {
     pub requested_bytes: usize,
     /// The first of them, in order, at most 32: name, and its bytes.
     pub victims: Vec<(String, usize)>,
-    /// Who was not asked, the largest first, at most 16, none that is empty: name, its bytes, and why.
+    /// Who was not asked, the largest first, at most 16, none that is empty: name, its bytes, and why. Empty without a walk.
     pub passed_over: Vec<(String, usize, PassedOver)>,
-    /// How many were not asked, by reason.
+    /// How many were not asked, by reason. All 0 without a walk.
     pub passed_over_counts: PassedOverCounts,
     /// What is missing even if all of them spill.
     pub shortfall_bytes: usize,
@@ -180,6 +180,9 @@ impl fmt::Display for Decision {
         }
         for (n, (name, bytes, why)) in self.passed_over.iter().take(SHOWN).enumerate() {
             write!(f, "{}{} {} ({why})", if n > 0 { ", " } else { "; largest " }, OneLine(name), Bytes(*bytes))?;
+        }
+        if !self.walked {
+            f.write_str("; next in the order of the last walk")?;
         }
         if self.shortfall_bytes > 0 {
             write!(f, "; {} missing all the same", Bytes(self.shortfall_bytes))?;

@@ -33,6 +33,8 @@ pub struct Explanation {
     /// Milliseconds since the build's limiter was made; none in the index folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_ms: Option<u64>,
+    /// Whether every writer was looked at; without that nobody is named as passed over.
+    pub walked: bool,
     /// What the overage was measured against.
     pub source: String,
     pub overage_bytes: u64,

@@ -16,6 +16,7 @@ fn explained(decision: &Decision) -> Explanation {
     Explanation {
         number: decision.number,
         at_ms: Some(u64::try_from(decision.at.as_millis()).unwrap_or(u64::MAX)),
+        walked: decision.walked,
         source: decision.source.to_string(),
         overage_bytes: decision.overage_bytes as u64,
         exact_bytes: decision.exact_bytes as u64,
