@@ -118,7 +118,7 @@
 //! first), or chosen and faster than the decider. The largest sixteen are found in one pass over the decider's own copy of
 //! the look; their cells are looked up under the list's read lock, and their names are made after it. A record is kept when
 //! the decision's own state goes back: a reader meanwhile sees all records before it, and a subscriber that panics loses
-//! that one record and nothing else.
+//! that one record and nothing else. A decision between two walks looks at nobody but those it asks, and says so.
 //!
 //! A refusal is numbers and a kind. Whoever wants to know more asks [`explain`](crate::GlobalMemoryLimiter::explain), which
 //! walks: cells for the sum and the three that hold most, then arenas for what can be spilled and what is in flight.
