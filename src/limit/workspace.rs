@@ -44,11 +44,11 @@ use std::sync::Arc;
 ///         runs += 1;
 ///     }
 /// }
-/// assert_eq!((runs, arena.bytes() / KIB), (2, 29_952));
+/// assert_eq!((runs, arena.bytes()), (2, 950 * 32 * KIB));
 ///
 /// let refused = reporter.within(&postings).try_reserve(4 * MIB).unwrap_err();
 /// assert_eq!(refused.kind, Refusal::Workspace);
-/// assert_eq!(refused.to_string(), "4 MiB more refused by the workspace: 29.2 MiB used of 32 MiB");
+/// assert_eq!(refused.to_string(), "4 MiB more refused by the workspace: 29.6 MiB used of 32 MiB");
 /// let scratch = reporter.try_reserve(4 * MIB)?; // beside the workspace there is room
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
