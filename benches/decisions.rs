@@ -316,7 +316,7 @@ fn blocks(scale: &Scale) {
     println!("\na block of 32 KiB under lasting pressure, floor 1 MiB; target 200 ns more than without a limit");
     println!(
         "{:>7}  {:10} {:12} {:32} {:28} {:>8} {:>8}",
-        "writers", "situation", "spills", "a block", "without a limit", "spills", "looks"
+        "writers", "situation", "spills", "a block", "without a limit", "spills", "walks"
     );
     for writers in scale.writers {
         for situation in [Situation::Budget, Situation::Signal, Situation::Shortfall] {
@@ -325,7 +325,7 @@ fn blocks(scale: &Scale) {
             }
         }
     }
-    println!("the last two columns: for 1,000 blocks, in the loop with a limit; a look is one pass over all writers");
+    println!("the last two columns: for 1,000 blocks, in the loop with a limit; a walk looks at every writer");
 }
 
 fn lasting(scale: &Scale, writers: usize, situation: Situation, honour: Honour) {
@@ -342,22 +342,22 @@ fn lasting(scale: &Scale, writers: usize, situation: Situation, honour: Honour) 
     let mut free = Build::new(writers, |n| n % (2 * MEAN_BLOCKS), 0);
     free.limiter.set_unlimited();
     (limited.blocks, limited.spills) = (0, 0);
-    let looks = limited.limiter.stats().decisions;
+    let walks = limited.limiter.stats().walks;
     for _ in 0..scale.rounds {
         with.0.push(limited.run(scale.round, honours));
         let every = limited.blocks.checked_div(limited.spills).unwrap_or(usize::MAX).max(1);
         without.0.push(free.run(scale.round, |build, turn| build.spill_by_count(every, turn)));
     }
-    let looks = (limited.limiter.stats().decisions - looks) as usize;
+    let walks = (limited.limiter.stats().walks - walks) as usize;
     let honour = if honour == Honour::AtOnce { "at once" } else { "at its turn" };
-    let in_thousand = |count: usize| format!("{:.1}", 1e3 * count as f64 / limited.blocks as f64);
+    let in_thousand = |count: usize| format!("{:.2}", 1e3 * count as f64 / limited.blocks as f64);
     println!(
         "{writers:>7}  {:10} {honour:12} {:32} {:28} {:>8} {:>8}",
         situation.name(),
         with.text(),
         without.text(),
         in_thousand(limited.spills),
-        in_thousand(looks),
+        in_thousand(walks),
     );
 }
 

@@ -228,7 +228,9 @@ impl Telemetry {
         tracing::debug!(
             target: "plimsoll",
             limiter = %self.name,
+            walked = decision.walked,
             exact_bytes = decision.exact_bytes,
+            kept_free_bytes = decision.kept_free_bytes,
             published_bytes = decision.published_bytes,
             granted_bytes = decision.granted_bytes,
             budget_bytes = decision.budget_bytes,

@@ -131,8 +131,16 @@ impl Core {
         let record = (asked.count > 0).then(|| {
             let published_bytes = self.ledger.published_bytes();
             let exact_bytes = published_bytes;
-            let look =
-                Look { budget_bytes: budget, floor_bytes: floor, exact_bytes, published_bytes, overage_bytes, source };
+            let kept_free_bytes = self.unused_reserve_bytes();
+            let look = Look {
+                budget_bytes: budget,
+                floor_bytes: floor,
+                exact_bytes,
+                kept_free_bytes,
+                published_bytes,
+                overage_bytes,
+                source,
+            };
             let plan = Plan { in_flight_bytes, ..Plan::default() };
             Decision { walked: false, ..self.record(&look, &[], &plan, &asked) }
         });

@@ -18,9 +18,9 @@ use std::sync::Arc;
 /// The largest amount that a counter holds: half of `usize`, so that a total below zero can be told from a large one.
 pub(crate) const MAX_BYTES: usize = isize::MAX as usize;
 
-/// The words that a change touches, on a line of their own.
+/// The words that a change touches.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub(crate) struct Hot {
     /// Bytes charged minus bytes released by the owner.
     pub(crate) held: AtomicUsize,
@@ -42,26 +42,31 @@ pub(crate) enum Form {
 }
 
 /// One writer's account. See the module.
+///
+/// Wherever it is allocated, the hot words are so far from both ends of the allocation that no other writer's words
+/// share a line with them (a test below says so); around them stands what is rarely written.
+/// Aligning them instead would cost 128 bytes a writer.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Cell {
-    pub(crate) hot: Hot,
-    /// Bytes released without the owner; part of `held` until the owner's next slow path. Under `window`.
-    pub(crate) returned: AtomicUsize,
-    /// Bytes were released without the owner once: an exact read takes the lock from then on.
-    pub(crate) returns: AtomicBool,
     pub(crate) window: Mutex<Window>,
+    pub(crate) core: Arc<Core>,
+    pub(crate) id: u64,
+    pub(crate) hot: Hot,
+    pub(crate) name: Box<str>,
     /// The writer's cap in bytes; `usize::MAX` is none.
     pub(crate) cap_bytes: AtomicUsize,
+    pub(crate) form: Form,
+    /// Bytes were released without the owner once: an exact read takes the lock from then on.
+    pub(crate) returns: AtomicBool,
+    /// Bytes released without the owner; part of `held` until the owner's next slow path. Under `window`.
+    pub(crate) returned: AtomicUsize,
     /// Reporter, reservations and arenas that refer to the cell; the last one retires it.
     pub(crate) handles: AtomicUsize,
     /// Live arenas: a writer is a cell that has one.
     pub(crate) arenas: AtomicUsize,
     /// Where it stands in the registry.
     slot: AtomicUsize,
-    pub(crate) form: Form,
-    pub(crate) id: u64,
-    pub(crate) name: Box<str>,
-    pub(crate) core: Arc<Core>,
 }
 
 impl Cell {
@@ -310,5 +315,27 @@ impl Drop for Handle {
         if self.0.handles.fetch_sub(1, order) == 1 {
             self.0.core.retire(&self.0);
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::mem::{align_of, offset_of, size_of};
+
+    #[test]
+    fn no_other_allocation_shares_a_line_with_the_hot_words() {
+        const LINE: usize = 64;
+        // An `Arc` puts its two counts in front.
+        let counts = 2 * size_of::<usize>();
+        let (begin, size) = (counts + offset_of!(Cell, hot), counts + size_of::<Cell>());
+        let end = begin + size_of::<Hot>();
+        assert_eq!(align_of::<Cell>(), align_of::<usize>());
+        for address in (0..LINE).step_by(align_of::<Cell>()) {
+            let first = (address + begin) / LINE * LINE;
+            let last = (address + end - 1) / LINE * LINE + LINE;
+            assert!(first >= address && last <= address + size, "at {address}: {first} to {last}");
+        }
+        assert!(size <= 200, "{size}");
     }
 }

@@ -116,7 +116,7 @@ impl Core {
                 let share = self.left_bytes(top).saturating_add(unused) / (2 * self.deal.seats());
                 let least = self.least_window_bytes();
                 short = ahead == Ahead::Full && share < least;
-                if !short && self.credit.called.load(Ordering::Relaxed) {
+                if ahead == Ahead::Full && !short && self.credit.called.load(Ordering::Relaxed) {
                     self.credit.called.store(false, Ordering::Relaxed);
                 }
                 if short { least.min(room) } else { share.min(room) }
@@ -312,7 +312,7 @@ impl Core {
     pub(crate) fn call_idle_back(&self, asker: &Cell) {
         let ahead = self.ledger.reserved_bytes().saturating_sub(self.ledger.published_bytes());
         let much = ahead > self.least_window_bytes().saturating_mul(2 * self.deal.seats());
-        if !self.barrier || !(much || !self.credit.called.load(Ordering::Relaxed)) {
+        if !self.barrier || (!much && self.credit.called.load(Ordering::Relaxed)) {
             return;
         }
         self.credit.called.store(true, Ordering::Relaxed);

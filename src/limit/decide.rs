@@ -92,6 +92,7 @@ pub(crate) struct Look {
     pub(crate) budget_bytes: usize,
     pub(crate) floor_bytes: usize,
     pub(crate) exact_bytes: usize,
+    pub(crate) kept_free_bytes: usize,
     pub(crate) published_bytes: usize,
     pub(crate) overage_bytes: usize,
     pub(crate) source: PressureSource,
@@ -227,8 +228,10 @@ impl Core {
     }
 
     fn eligible(&self, arena: &ArenaCell) -> bool {
-        let view = view(arena, arena.word(), arena.bytes(), self.decider.now_ms());
-        view.is_eligible(self.settings.floor_bytes())
+        // The clock last: it costs more than the rest.
+        arena.bytes() >= self.settings.floor_bytes().max(1)
+            && arena.word().state() == State::Idle
+            && !(arena.was_exempt() && arena.exempt(self.decider.now_ms()))
     }
 
     /// Decides by what the source says now.
@@ -380,9 +383,18 @@ impl Core {
         } else {
             self.registry.exact_bytes(|_| true)
         };
-        let (overage_bytes, source) = self.overage(exact_bytes.saturating_add(self.kept_free_bytes()), budget);
+        let kept_free_bytes = self.kept_free_bytes();
+        let (overage_bytes, source) = self.overage(exact_bytes.saturating_add(kept_free_bytes), budget);
         let published_bytes = self.ledger.published_bytes();
-        Look { budget_bytes: budget, floor_bytes: floor, exact_bytes, published_bytes, overage_bytes, source }
+        Look {
+            budget_bytes: budget,
+            floor_bytes: floor,
+            exact_bytes,
+            kept_free_bytes,
+            published_bytes,
+            overage_bytes,
+            source,
+        }
     }
 
     /// What of the reserve those for whom it is do not use, exact.

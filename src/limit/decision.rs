@@ -71,7 +71,7 @@ pub struct PassedOverCounts {
 }
 
 impl PassedOverCounts {
-    /// All of them: the live arenas that were not asked.
+    /// All of them: with a walk, the live arenas that were not asked.
     pub fn total(&self) -> usize {
         self.each().iter().map(|(_, count)| count).sum()
     }
@@ -114,6 +114,8 @@ pub struct Decision {
     pub walked: bool,
     /// The exact sum that the walk found; without one, the lagged sum.
     pub exact_bytes: usize,
+    /// What of the reserve was unused: it counts against the budget as if it were held.
+    pub kept_free_bytes: usize,
     /// The lagged sum.
     pub published_bytes: usize,
     /// What reporters may hold back.
@@ -134,9 +136,9 @@ pub struct Decision {
     pub requested_bytes: usize,
     /// The first of them, in order, at most 32: name, and its bytes.
     pub victims: Vec<(String, usize)>,
-    /// Who was not asked, the largest first, at most 16, none that is empty: name, its bytes, and why.
+    /// Who was not asked, the largest first, at most 16, none that is empty: name, its bytes, and why. Empty without a walk.
     pub passed_over: Vec<(String, usize, PassedOver)>,
-    /// How many were not asked, by reason.
+    /// How many were not asked, by reason. All 0 without a walk.
     pub passed_over_counts: PassedOverCounts,
     /// What is missing even if all of them spill.
     pub shortfall_bytes: usize,
@@ -151,6 +153,9 @@ impl fmt::Display for Decision {
         match self.budget_bytes {
             Some(budget) => write!(f, "{}", Bytes(budget))?,
             None => f.write_str("unlimited")?,
+        }
+        if self.kept_free_bytes > 0 {
+            write!(f, " with {} kept free", Bytes(self.kept_free_bytes))?;
         }
         let (published, lag) = (Bytes(self.published_bytes), Bytes(self.granted_bytes));
         write!(f, ", {published} published, lag at most {lag}, {} in flight already; ", Bytes(self.in_flight_bytes))?;
@@ -175,6 +180,9 @@ impl fmt::Display for Decision {
         }
         for (n, (name, bytes, why)) in self.passed_over.iter().take(SHOWN).enumerate() {
             write!(f, "{}{} {} ({why})", if n > 0 { ", " } else { "; largest " }, OneLine(name), Bytes(*bytes))?;
+        }
+        if !self.walked {
+            f.write_str("; next in the order of the last walk")?;
         }
         if self.shortfall_bytes > 0 {
             write!(f, "; {} missing all the same", Bytes(self.shortfall_bytes))?;

@@ -44,7 +44,7 @@ impl Refusal {
             Refusal::ArenaAddressSpace => Some("arena_with_address_space"),
             Refusal::HardLimit => Some("hard_limit_bytes"),
             Refusal::Reserve => Some("reserve_bytes"),
-            Refusal::Workspace => Some("the workspace's bytes"),
+            Refusal::Workspace => Some("the workspace's budget_bytes"),
             Refusal::Overflow => None,
         }
     }
@@ -133,7 +133,7 @@ mod tests {
             (Refusal::ArenaAddressSpace, "spill the arena, or give it more by arena_with_address_space"),
             (Refusal::HardLimit, "raise hard_limit_bytes, or spill"),
             (Refusal::Reserve, "lower reserve_bytes, or spill"),
-            (Refusal::Workspace, "raise the workspace's bytes, or spill"),
+            (Refusal::Workspace, "raise the workspace's budget_bytes, or spill"),
             (Refusal::Overflow, "no setting changes that"),
         ];
         for (kind, text) in texts {

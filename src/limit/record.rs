@@ -162,6 +162,7 @@ impl Core {
             at: self.decider.age(),
             walked: true,
             exact_bytes: look.exact_bytes,
+            kept_free_bytes: look.kept_free_bytes,
             published_bytes: look.published_bytes,
             granted_bytes: self.ledger.granted_bytes(),
             budget_bytes: (look.budget_bytes != usize::MAX).then_some(look.budget_bytes),

@@ -44,7 +44,7 @@ use std::sync::Arc;
 ///         runs += 1;
 ///     }
 /// }
-/// assert_eq!((runs, arena.bytes()), (2, 950 * 32 * KIB));
+/// assert_eq!((runs, arena.bytes() / KIB), (2, 30_400));
 ///
 /// let refused = reporter.within(&postings).try_reserve(4 * MIB).unwrap_err();
 /// assert_eq!(refused.kind, Refusal::Workspace);
