@@ -14,6 +14,8 @@ impl Core {
         match cell.cap() {
             _ if bytes > MAX_BYTES => error(held_bytes, MAX_BYTES, Refusal::Overflow),
             Some(cap) if held_bytes.saturating_add(bytes) > cap => error(held_bytes, cap, Refusal::WriterCap),
+            // The cap alone can have refused: on a shared account others may have released since.
+            Some(cap) if hard == NONE => error(held_bytes, cap, Refusal::WriterCap),
             _ if held_bytes.saturating_add(bytes) > MAX_BYTES || hard == NONE => {
                 error(held_bytes, MAX_BYTES, Refusal::Overflow)
             }
