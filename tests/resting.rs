@@ -166,7 +166,9 @@ fn pressure_from_outside_that_is_covered_is_no_reason_to_decide_again() {
     assert_eq!(spilled, 20);
     assert!(build.flagged_bytes() >= 40 * FLOOR, "the pressure stays, so others are asked when those have spilled");
     signals.set(Pressure::default());
-    (0..WRITERS).for_each(|index| drop(build.spill(index)));
+    (0..WRITERS).for_each(|index| {
+        build.spill(index);
+    });
     build.limiter.poll();
     let requests = build.limiter.stats().requests;
     (0..1_000).for_each(|step| build.grow(step % WRITERS));

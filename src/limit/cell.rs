@@ -12,6 +12,7 @@ use super::core::Core;
 use super::credit::Ahead;
 use super::registry::Member;
 use super::window::Window;
+use crate::error::Refusal;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, light_fence, mutant, own_load, rmw_fence};
 use std::sync::Arc;
 
@@ -157,9 +158,9 @@ impl Cell {
         }
     }
 
-    /// Owner: records `bytes` more, or refuses and leaves everything as it was. True means granted.
+    /// Owner: records `bytes` more, or says who refuses and leaves everything as it was.
     #[inline(always)]
-    pub(crate) fn try_charge(&self, bytes: usize) -> bool {
+    pub(crate) fn try_charge(&self, bytes: usize) -> Result<(), Refusal> {
         let (new, wrapped) = own_load(&self.hot.held).overflowing_add(bytes);
         // What cannot fit is never stored: to somebody who moves the window it would look like bytes that are spent.
         if wrapped || new > self.hot.try_hi.load(Ordering::Relaxed) {
@@ -170,7 +171,7 @@ impl Cell {
         if new > self.hot.hi.load(Ordering::Relaxed) && !mutant("try_checks_before_only") {
             return self.try_charge_stored(bytes);
         }
-        true
+        Ok(())
     }
 
     /// Anybody, shared form: records `bytes` more.
@@ -194,8 +195,8 @@ impl Cell {
         }
     }
 
-    /// Anybody, shared form: records `bytes` more, or refuses and leaves everything as it was. True means granted.
-    pub(crate) fn try_charge_shared(&self, bytes: usize) -> bool {
+    /// Anybody, shared form: records `bytes` more, or says who refuses and leaves everything as it was.
+    pub(crate) fn try_charge_shared(&self, bytes: usize) -> Result<(), Refusal> {
         // From a read-modify-write and not a load, so that a model explores every order.
         let mut held = self.hot.held.fetch_add(0, Ordering::Relaxed);
         loop {
@@ -209,7 +210,7 @@ impl Cell {
                     if new > self.hot.hi.load(Ordering::Relaxed) && !mutant("shared_try_checks_before_only") {
                         return self.core.try_charge_shared_stored(self, bytes);
                     }
-                    return true;
+                    return Ok(());
                 }
                 Err(seen) => held = seen,
             }
@@ -235,7 +236,7 @@ impl Cell {
 
     #[cold]
     #[inline(never)]
-    fn try_charge_stored(&self, bytes: usize) -> bool {
+    fn try_charge_stored(&self, bytes: usize) -> Result<(), Refusal> {
         self.core.try_charge_stored(self, bytes)
     }
 
@@ -271,7 +272,7 @@ impl Cell {
 
     #[cold]
     #[inline(never)]
-    fn try_charge_outside(&self, bytes: usize) -> bool {
+    fn try_charge_outside(&self, bytes: usize) -> Result<(), Refusal> {
         self.core.try_charge_outside(self, bytes)
     }
 }
