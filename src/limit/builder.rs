@@ -213,6 +213,7 @@ impl Core {
             self.settle_everybody();
         }
         self.loosen();
+        self.call_back_if_over();
         self.decide(POLL);
         Ok(())
     }

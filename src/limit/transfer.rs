@@ -15,6 +15,9 @@ impl Core {
         let settled = out.and(self.put_in(to, bytes));
         drop(transfer);
         self.after_settling(to, settled);
+        if to.has_arena() && !from.has_arena() {
+            self.reserve_is_used_less();
+        }
     }
 
     /// One side of a transfer: `bytes` less are held and published here, and stay reserved.
