@@ -80,16 +80,18 @@ impl World {
             self.check(last.is_some_and(is_right), || format!("a wrong decision {last:?}"));
         }
         let Some(budget) = self.settings.budget_bytes() else { return };
-        if self.settings.quantum == Some(0) && !self.settings.backoff && self.limiter.lag_bound_bytes() == 0 {
-            let over = (self.total() + self.unused_reserve()).saturating_sub(budget);
-            let floor = self.settings.floor;
-            let arenas = || self.writers.iter().flat_map(|writer: &Writer| &writer.arenas);
-            let left = arenas().filter(|(arena, bytes)| !arena.spill_requested() && *bytes >= floor.max(1)).count();
-            let covered = snapshot.in_flight_bytes;
-            self.check(over <= covered || left == 0, || {
-                format!("{over} over, {covered} in flight, {left} arenas left")
-            });
+        if self.settings.backoff || !self.settings.barrier {
+            return;
         }
+        // Over by the lagged sum too, whatever is held back of the reserve's use: then somebody has decided.
+        let (published, bound) = (snapshot.published_bytes, snapshot.lag_bound_bytes);
+        let kept = self.unused_reserve().saturating_sub(bound);
+        let over = (self.total().min(published) + kept).saturating_sub(budget);
+        let floor = self.settings.floor.max(1);
+        let arenas = || self.writers.iter().flat_map(|writer: &Writer| &writer.arenas);
+        let left = arenas().filter(|(arena, bytes)| !arena.spill_requested() && *bytes >= floor).count();
+        let covered = snapshot.in_flight_bytes;
+        self.check(over <= covered || left == 0, || format!("{over} over, {covered} in flight, {left} arenas left"));
     }
 }
 

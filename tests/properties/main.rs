@@ -8,7 +8,7 @@
 //!    refused while there is room, and nobody is granted anything past the hard limit, the reserve, a cap or an arena's end;
 //! 5. a charge that cannot be refused is an overdraft of exactly what it records past the hard limit;
 //! 6. a decision asks for no more than it needs and for no less, unless it says what is missing;
-//! 7. where every change is published (quantum 0), what is over the budget is in flight, or nobody is left who could be asked;
+//! 7. what is over the budget, by the lagged sum as well, is in flight, or nobody is left who could be asked;
 //! 8. `reconcile()` finds no drift, and settings that contradict one another are refused by name;
 //! 9. at the end every sum is exactly 0, without an accounting error.
 //!

@@ -75,6 +75,20 @@ impl World {
         self.settings.reserve.saturating_sub(apart)
     }
 
+    /// An amount that just fits below one of the limits, or just does not; or `bytes`.
+    pub(crate) fn near(&self, which: usize, bytes: usize) -> usize {
+        let limit = match which % 8 {
+            0 | 1 => self.settings.hard_limit,
+            2 | 3 => self.settings.hard_limit.map(|hard| hard.saturating_sub(self.unused_reserve())),
+            4 => self.settings.budget_bytes().map(|budget| budget.saturating_sub(self.unused_reserve())),
+            _ => None,
+        };
+        match limit.and_then(|limit| limit.checked_sub(self.total())) {
+            Some(left) if left < 1_000_000 => left + bytes % 2,
+            _ => bytes,
+        }
+    }
+
     /// Whether a `try_` call of a writer for `asked` more is granted.
     pub(crate) fn expect(&self, who: usize, asked: usize) -> Expected {
         let writer = &self.writers[who];

@@ -15,6 +15,12 @@ impl World {
             return self.register(false, None);
         }
         let who = who % self.writers.len();
+        let bytes = match op {
+            Op::Charge | Op::TryCharge | Op::Reserve | Op::TryReserve => self.near(which, bytes),
+            // With them `which` is one of several.
+            Op::Grow | Op::TryGrow | Op::TryReplace | Op::TryGrowBytes => self.near(which / 8, bytes),
+            _ => bytes,
+        };
         match op.kind() {
             Kind::Account => self.step_of_account(op, who, which, bytes),
             Kind::Reservation => self.step_of_reservation(op, who, which, bytes),
