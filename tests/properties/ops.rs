@@ -144,5 +144,11 @@ pub(crate) type Step = (Op, usize, usize, usize);
 pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let all: Vec<Op> = OPS.iter().flat_map(|&(weight, op)| std::iter::repeat_n(op, weight)).collect();
     let bytes = prop_oneof![3 => 0..200_usize, 3 => 0..3_000_usize, 3 => 0..40_000_usize, 1 => 0..600_000_usize];
-    prop::collection::vec((prop::sample::select(all), 0..60_usize, 0..96_usize, bytes), 1..80)
+    let steps = prop::collection::vec((prop::sample::select(all), 0..60_usize, 0..96_usize, bytes), 1..80);
+    // Half of the sequences begin with somebody there.
+    (prop::bool::ANY, steps).prop_map(|(begun, steps)| {
+        let begin = [(Register, 0), (Register, 0), (Arena, 0), (Arena, 1), (Register, 0), (RegisterShared, 0)];
+        let begin = begin.into_iter().filter(|_| begun).map(|(op, who)| (op, who, 1, 0));
+        begin.chain(steps).collect()
+    })
 }

@@ -111,20 +111,20 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
         1 => (80_000..4_000_000_usize).prop_map(Budget::Bytes),
     ];
     let hard_limit = prop_oneof![
-        3 => Just(None),
-        5 => (5_000..120_000_usize).prop_map(Some),
+        2 => Just(None),
+        6 => (5_000..120_000_usize).prop_map(Some),
         1 => (120_000..4_000_000_usize).prop_map(Some),
     ];
     let quantum = prop_oneof![
         3 => Just(Some(0)),
-        1 => Just(Some(100)),
-        1 => Just(Some(5_000)),
+        2 => Just(Some(100)),
+        2 => Just(Some(5_000)),
         1 => Just(Some(MIB)),
-        3 => Just(None),
+        4 => Just(None),
     ];
     let lag = prop_oneof![3 => Just(None), 1 => Just(Some(0)), 4 => (5_000..300_000_usize).prop_map(Some)];
     (
-        (budget, hard_limit, prop_oneof![Just(0), 0..30_000_usize]),
+        (budget, hard_limit, prop_oneof![1 => Just(0), 1 => 0..3_000_usize, 1 => 0..30_000_usize]),
         prop_oneof![1..200_usize, 1..5_000_usize],
         (quantum, lag),
         prop::option::weighted(0.3, 5_000..60_000_usize),
