@@ -132,7 +132,7 @@ impl Core {
         // A limit that was lowered below what is reserved: what is not used goes back.
         let wanted = wanted.min(top.saturating_add(unused).saturating_sub(self.ledger.reserved_bytes()));
         let more = wanted.saturating_sub(unused);
-        if more == 0 || self.ledger.try_reserve(more, top) { (wanted, short) } else { (unused.min(wanted), short) }
+        if more == 0 || self.try_reserve(cell, more) { (wanted, short) } else { (unused.min(wanted), short) }
     }
 
     /// After a window has shrunk: what it does not need any more.
@@ -257,9 +257,21 @@ impl Core {
         Attempt { answer, settled: Settled { surplus, ..settled } }
     }
 
+    /// Reserves `bytes` for `cell`, unless that passes what it may reserve up to.
+    fn try_reserve(&self, cell: &Cell, bytes: usize) -> bool {
+        let Some(sum) = self.ledger.try_reserve(bytes, self.top_bytes(cell)) else { return false };
+        // The top falls when others use less of the reserve, and they say so before they give back: a sum that lacks their
+        // bytes has to be looked at with the top that lacks them too.
+        if cell.has_arena() && sum > self.top_bytes(cell) && !mutant("reserve_checked_before_only") {
+            self.ledger.give_back(bytes);
+            return false;
+        }
+        true
+    }
+
     /// Reserves what `cell` needs, and lets its reach say so.
     fn try_reserve_for(&self, cell: &Cell, window: &mut Window, need: usize) -> bool {
-        let granted = self.ledger.try_reserve(need, self.top_bytes(cell)) || mutant("over_the_limit");
+        let granted = self.try_reserve(cell, need) || mutant("over_the_limit");
         if granted {
             window.ahead = window.ahead.saturating_add(need);
         }

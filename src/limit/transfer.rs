@@ -10,6 +10,9 @@ use crate::sync::{Ordering, fence, own_load};
 impl Core {
     /// The caller owns `to`. Nobody's code runs between the two sides.
     pub(crate) fn transfer(&self, from: &Cell, to: &Cell, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
         let transfer = self.registry.transfer();
         let out = self.take_out(from, bytes);
         let settled = out.and(self.put_in(to, bytes));

@@ -256,8 +256,9 @@ impl Core {
 
     /// Stores the ends of a window; under the cell's lock.
     pub(crate) fn open(&self, cell: &Cell, window: &Window) {
-        let hi = window.base.saturating_add(window.ahead).min(MAX_BYTES);
-        let lo = window.base.saturating_sub(window.room);
+        // A caller's mistake may have taken the base below 0: then every charge comes to the slow path, which mends it.
+        let hi = clamp(window.reach() as usize);
+        let lo = clamp(window.base).saturating_sub(window.room);
         // Relaxed: the ends carry nothing; whoever closes a window orders itself by the barrier and the lock.
         cell.hot.lo.store(lo, Ordering::Relaxed);
         cell.hot.try_hi.store(hi.min(cell.cap_bytes.load(Ordering::Relaxed)), Ordering::Relaxed);
