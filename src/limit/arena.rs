@@ -126,6 +126,7 @@ impl ArenaHandle {
         self.arena.set_bytes(new);
         if let Err(error) = reporter.try_charge(bytes) {
             self.arena.set_bytes(self.bytes);
+            self.shrunk();
             return Err(error);
         }
         self.workspace_grown(bytes);
@@ -221,14 +222,19 @@ impl ArenaHandle {
             self.workspace_shrunk(before - bytes);
             reporter.sub_charged(before - bytes);
             self.arena.set_bytes(bytes);
-            let core = &self.handle.0.core;
-            if self.spill_requested() {
-                // The request covers less from here on, and the alarm line counts on what it covered.
-                core.telemetry.notified();
-                core.decide(NOTICE);
-            } else {
-                core.notify(&self.arena);
-            }
+            self.shrunk();
+        }
+    }
+
+    /// Also if it was larger for the time of an attempt that was refused: somebody may have decided by that.
+    fn shrunk(&self) {
+        let core = &self.handle.0.core;
+        if self.spill_requested() {
+            // The request covers less from here on, and the alarm line counts on what it covered.
+            core.telemetry.notified();
+            core.decide(NOTICE);
+        } else {
+            core.notify(&self.arena);
         }
     }
 
@@ -303,8 +309,8 @@ impl ArenaHandle {
             );
         }
         owner.0.core.transfer(&owner.0, &given.0, self.bytes);
-        owner.0.arenas.fetch_sub(1, crate::sync::Ordering::Relaxed);
-        given.0.arenas.fetch_add(1, crate::sync::Ordering::Relaxed);
+        owner.0.core.loses_arena(&owner.0);
+        given.0.core.gains_arena(&given.0);
         *self.arena.owner.lock() = Arc::clone(&given.0);
         self.handle = given.clone();
         given.0.core.wrong_account("arena", &owner.0.name, &given.0.name, self.bytes);
