@@ -348,7 +348,7 @@ impl Core {
     pub(crate) fn call_idle_back(&self, asker: &Cell) {
         let ahead = self.ledger.reserved_bytes().saturating_sub(self.ledger.published_bytes());
         let much = ahead > self.least_window_bytes().saturating_mul(2 * self.deal.seats());
-        if !self.barrier || !(much || !self.credit.called.load(Ordering::Relaxed)) {
+        if !self.barrier || (!much && self.credit.called.load(Ordering::Relaxed)) {
             return;
         }
         self.credit.called.store(true, Ordering::Relaxed);
