@@ -107,15 +107,6 @@ impl Core {
         }
     }
 
-    /// A reservation or an arena was changed through a reporter of another writer, and went over to it.
-    pub(crate) fn wrong_reporter(&self, holder: &str, owner: &Handle, given: &Handle, bytes: usize) {
-        self.telemetry.wrong_reporter(holder, &owner.0.name, &given.0.name, bytes);
-        // Not while unwinding: a second panic would end the process.
-        if cfg!(debug_assertions) && !std::thread::panicking() {
-            panic!("plimsoll: {holder} of {} was changed through {}", owner.0.name, given.0.name);
-        }
-    }
-
     /// The last handle of a cell is gone: whatever is left is drained and told, and the cell leaves.
     pub(crate) fn retire(&self, cell: &Arc<Cell>) {
         let left = cell.total_bytes();

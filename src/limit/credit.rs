@@ -15,6 +15,7 @@ use super::cell::{Cell, Form, MAX_BYTES};
 use super::core::Core;
 use super::settings::{LEAST_QUANTUM_BYTES, NONE};
 use super::window::{Settled, Window, close};
+use crate::error::Refusal;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, fence, mutant, own_load};
 
 /// How much a settled cell takes ahead.
@@ -73,9 +74,12 @@ struct Attempt {
 }
 
 impl Core {
-    /// Whether no window may be open: credit is short, or idle credit could not be called back.
+    /// Whether no window may be open: credit is short, or more is reserved than the limit allows by now (then what a writer
+    /// gives back must not be its own to take again), or idle credit could not be called back.
     pub(crate) fn closes_windows(&self) -> bool {
-        self.credit.is_short() || (!self.barrier && self.settings.hard_limit_bytes() != NONE)
+        let hard = self.settings.hard_limit_bytes();
+        let over = self.ledger.reserved_bytes() > hard && !mutant("open_above_the_limit");
+        self.credit.is_short() || over || (!self.barrier && hard != NONE)
     }
 
     /// What a cell may reserve up to: the hard limit; for writers that can spill, less what of the reserve is not used.
@@ -123,7 +127,7 @@ impl Core {
                 let share = self.left_bytes(top).saturating_add(unused) / (2 * self.deal.seats());
                 let least = self.least_window_bytes();
                 short = ahead == Ahead::Full && share < least;
-                if !short && self.credit.called.load(Ordering::Relaxed) {
+                if ahead == Ahead::Full && !short && self.credit.called.load(Ordering::Relaxed) {
                     self.credit.called.store(false, Ordering::Relaxed);
                 }
                 if short { least.min(room) } else { share.min(room) }
@@ -159,13 +163,13 @@ impl Core {
     }
 
     /// Owner: a `try_` charge that the window does not cover. Nothing is stored before it is sure.
-    pub(crate) fn try_charge_outside(&self, cell: &Cell, bytes: usize) -> bool {
+    pub(crate) fn try_charge_outside(&self, cell: &Cell, bytes: usize) -> Result<(), Refusal> {
         let first = self.attempt_owned(cell, bytes);
         self.conclude(cell, bytes, first)
     }
 
     /// Owner: a `try_` charge that was stored within a window which was moved meanwhile.
-    pub(crate) fn try_charge_stored(&self, cell: &Cell, bytes: usize) -> bool {
+    pub(crate) fn try_charge_stored(&self, cell: &Cell, bytes: usize) -> Result<(), Refusal> {
         let first = {
             let mut window = cell.window.lock();
             let surplus = self.fold(cell, &mut window);
@@ -181,14 +185,14 @@ impl Core {
     }
 
     /// Anybody, shared form: a `try_` charge that the window does not cover.
-    pub(crate) fn try_charge_shared_outside(&self, cell: &Cell, bytes: usize) -> bool {
+    pub(crate) fn try_charge_shared_outside(&self, cell: &Cell, bytes: usize) -> Result<(), Refusal> {
         let first = self.attempt_shared(cell, bytes);
         self.conclude(cell, bytes, first)
     }
 
     /// Anybody, shared form: one that was stored within a window which was moved meanwhile. Others may have stored theirs
     /// too, and wait for the lock: only what this one lacks is reserved.
-    pub(crate) fn try_charge_shared_stored(&self, cell: &Cell, bytes: usize) -> bool {
+    pub(crate) fn try_charge_shared_stored(&self, cell: &Cell, bytes: usize) -> Result<(), Refusal> {
         let first = {
             let mut window = cell.window.lock();
             let need = window.need(cell.hot.held.fetch_add(0, Ordering::Relaxed)).min(bytes);
@@ -279,7 +283,7 @@ impl Core {
     }
 
     /// After a first attempt: the answer, or a second attempt once all idle credit is back. Under no lock.
-    fn conclude(&self, cell: &Cell, bytes: usize, first: Attempt) -> bool {
+    fn conclude(&self, cell: &Cell, bytes: usize, first: Attempt) -> Result<(), Refusal> {
         let Attempt { mut answer, mut settled } = first;
         if answer == Answer::Short {
             let again = || match cell.form {
@@ -299,7 +303,19 @@ impl Core {
             }
         }
         self.after_settling(cell, settled);
-        answer == Answer::Granted
+        match answer {
+            Answer::Granted => Ok(()),
+            Answer::Refused if bytes > MAX_BYTES || cell.cap().is_none() => Err(Refusal::Overflow),
+            Answer::Refused => Err(Refusal::WriterCap),
+            Answer::Short if self.keeps_reserve_from(cell, bytes) => Err(Refusal::Reserve),
+            Answer::Short => Err(Refusal::HardLimit),
+        }
+    }
+
+    /// The limit itself has room for `bytes`, and the reserve is why they were refused.
+    fn keeps_reserve_from(&self, cell: &Cell, bytes: usize) -> bool {
+        let hard = self.settings.hard_limit_bytes();
+        self.top_bytes(cell) < hard && self.ledger.reserved_bytes().saturating_add(bytes) <= hard
     }
 
     /// Closes every window, and runs `then` while nobody takes ahead. Answers how the lagged sum moved, too: who called

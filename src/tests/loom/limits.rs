@@ -187,6 +187,45 @@ fn loom_mutant_a_limit_is_lowered_and_no_window_moved() {
     fails("lowered_without_moving", limit_lowered_against_grant);
 }
 
+/// The same while the writer takes and gives back within its window.
+fn limit_lowered_while_a_writer_takes_and_gives_back() -> (bool, bool, bool) {
+    let limiter = limited(10, 8);
+    let writer = limiter.reporter("writer");
+    let lowered = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&lowered);
+    let (account, (first, late, second), _) = at_once(
+        (writer, seen),
+        |(writer, seen)| {
+            let first = writer.try_charge(6).is_ok();
+            writer.release(if first { 6 } else { 0 });
+            let late = seen.load(SeqCst);
+            let second = writer.try_charge(6).is_ok();
+            writer.release(if second { 6 } else { 0 });
+            (first, late, second)
+        },
+        || {
+            limiter.set_hard_limit_bytes(Some(5)).expect("valid");
+            lowered.store(true, SeqCst);
+            true
+        },
+    );
+    assert!(!(late && second), "granted past a limit that was in force");
+    drop(account);
+    assert_nothing_left(&limiter);
+    (first, late, second)
+}
+
+#[test]
+fn loom_what_is_given_back_above_a_lowered_limit_is_not_taken_again() {
+    let seen = outcomes(limit_lowered_while_a_writer_takes_and_gives_back);
+    assert!(seen.is_superset(&[(true, false, true), (true, true, false), (false, true, false)].into()), "{seen:?}");
+}
+
+#[test]
+fn loom_mutant_windows_stay_open_above_the_limit() {
+    fails("open_above_the_limit", limit_lowered_while_a_writer_takes_and_gives_back);
+}
+
 /// Two threads ask for 6 each of 10 through one shared account.
 fn shared_at_the_limit() -> (bool, bool) {
     let limiter = limited(10, 4);
