@@ -222,8 +222,8 @@ fn loom_what_is_given_back_above_a_lowered_limit_is_not_taken_again() {
 }
 
 #[test]
-fn loom_mutant_windows_stay_open_above_the_limit() {
-    fails("open_above_the_limit", limit_lowered_while_a_writer_takes_and_gives_back);
+fn loom_mutant_windows_stay_open_above_a_lowered_limit() {
+    fails("lowered_without_second_look", limit_lowered_while_a_writer_takes_and_gives_back);
 }
 
 /// Two threads ask for 6 each of 10 through one shared account.
