@@ -4,7 +4,7 @@
 //! lengths; the difference of the two, less the same for an empty loop, is what one operation costs inlined. Budget,
 //! writer cap and a window are set. It ends with an error when an operation is above its limit.
 
-use plimsoll::{ArenaHandle, GIB, GlobalMemoryLimiter, KIB, MIB, Reporter, Reservation, SharedReporter};
+use plimsoll::{ArenaHandle, GIB, GlobalMemoryLimiter, KIB, MIB, Reporter, Reservation, SharedReporter, Workspace};
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
 
@@ -13,14 +13,18 @@ struct Operation {
     name: &'static str,
     per_round: f64,
     limit: f64,
-    run: fn(&Reporter, &SharedReporter, &mut Reservation, &mut ArenaHandle, u64),
+    run: fn(&Reporter, &SharedReporter, &mut Reservation, &mut ArenaHandle, &mut Within, u64),
 }
+
+/// A workspace, and a reservation that came through it.
+type Within = (Workspace, Reservation);
 
 struct Bench {
     reporter: Reporter,
     shared: SharedReporter,
     reservation: Reservation,
     arena: ArenaHandle,
+    within: Within,
 }
 
 impl Bench {
@@ -38,12 +42,15 @@ impl Bench {
         let reservation = reporter.reserve(64 * KIB);
         let mut arena = reporter.arena("arena");
         arena.set_bytes(&reporter, 32 * KIB);
+        let workspace = reporter.workspace("workspace", 32 * MIB);
+        let through_it = reporter.within(&workspace).reserve(64 * KIB);
         reporter.flush();
-        Bench { reporter, shared, reservation, arena }
+        Bench { reporter, shared, reservation, arena, within: (workspace, through_it) }
     }
 
     fn run(&mut self, operation: &Operation, rounds: u64) {
-        (operation.run)(&self.reporter, &self.shared, &mut self.reservation, &mut self.arena, rounds);
+        let Bench { reporter, shared, reservation, arena, within } = self;
+        (operation.run)(reporter, shared, reservation, arena, within, rounds);
     }
 }
 
@@ -52,8 +59,8 @@ macro_rules! operations {
         &[$({
             // By reference each, as a writer's methods have them; black_box could change what is reached through `Bench`.
             #[inline(never)]
-            fn run(reporter: &Reporter, shared: &SharedReporter, reservation: &mut Reservation, arena: &mut ArenaHandle, rounds: u64) {
-                let $hands = (reporter, shared, reservation, arena);
+            fn run(reporter: &Reporter, shared: &SharedReporter, reservation: &mut Reservation, arena: &mut ArenaHandle, within: &mut Within, rounds: u64) {
+                let $hands = (reporter, shared, reservation, arena, within);
                 for round in 0..rounds {
                     let $n = black_box((round.wrapping_mul(37) & 63) as usize);
                     $body
@@ -68,16 +75,30 @@ const OPERATIONS: &[Operation] = operations! {
     "empty loop", 1.0, 0.0, |_, n| { black_box(n); };
     "charge, release", 2.0, 7.0, |(reporter, ..), n| { reporter.charge(n); reporter.release(n); };
     "try_charge, release", 2.0, 9.0, |(reporter, ..), n| { if reporter.try_charge(n).is_ok() { reporter.release(n); } };
-    "reservation grow, shrink", 2.0, 9.0, |(reporter, _, reservation, _), n| {
+    "reservation grow, shrink", 2.0, 9.0, |(reporter, _, reservation, ..), n| {
         reservation.grow(reporter, n);
         reservation.shrink(reporter, n);
     };
-    "reservation try_grow, shrink", 2.0, 11.0, |(reporter, _, reservation, _), n| {
+    "reservation try_grow, shrink", 2.0, 11.0, |(reporter, _, reservation, ..), n| {
         if reservation.try_grow(reporter, n).is_ok() { reservation.shrink(reporter, n); }
     };
-    "reservation resize, up or down", 1.0, 10.0, |(reporter, _, reservation, _), n| { reservation.resize(reporter, n); };
-    "arena set_bytes, unchanged", 1.0, 7.0, |(reporter, _, _, arena), n| { arena.set_bytes(reporter, 32 * KIB + (n >> 6)); };
-    "spill_requested", 1.0, 3.0, |(_, _, _, arena), n| { black_box(n); if arena.spill_requested() { black_box(()); } };
+    "reservation resize, up or down", 1.0, 10.0, |(reporter, _, reservation, ..), n| { reservation.resize(reporter, n); };
+    "arena set_bytes, unchanged", 1.0, 7.0, |(reporter, _, _, arena, _), n| { arena.set_bytes(reporter, 32 * KIB + (n >> 6)); };
+    "spill_requested", 1.0, 3.0, |(_, _, _, arena, _), n| { black_box(n); if arena.spill_requested() { black_box(()); } };
+    "workspace charge, release", 2.0, 14.0, |(reporter, .., (workspace, _)), n| {
+        let account = reporter.within(workspace);
+        account.charge(n);
+        account.release(n);
+    };
+    "workspace grow, shrink", 2.0, 20.0, |(reporter, .., (workspace, reservation)), n| {
+        let account = reporter.within(workspace);
+        reservation.grow(&account, n);
+        reservation.shrink(&account, n);
+    };
+    "workspace try_grow, shrink", 2.0, 28.0, |(reporter, .., (workspace, reservation)), n| {
+        let account = reporter.within(workspace);
+        if reservation.try_grow(&account, n).is_ok() { reservation.shrink(&account, n); }
+    };
     "shared charge, release", 2.0, 0.0, |(_, shared, ..), n| { shared.charge(n); shared.release(n); };
 };
 

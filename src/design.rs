@@ -6,6 +6,7 @@
 //! **in flight**: arena bytes whose spill is asked for or running. **published**: the process-wide lagged sum. **exact**: the
 //! sum of the writers' own totals. **quantum**: the size at which a writer publishes. **room**: how far a total may move
 //! before it publishes: one byte less than the quantum. **granted**: all rooms together, which is the **lag bound**.
+//! **reserved**: published, and what writers may add before they ask again (**credit**, a window's `ahead`).
 //! **line**: the lagged sum above which somebody has to decide. **overage**: bytes to give back.
 //!
 //! # Invariants
@@ -13,13 +14,17 @@
 //! 1. *Conservation.* At every instant a cell's total is its charges minus its releases; published is the sum of what the
 //!    cells have published; after the last drop all of it is exactly 0.
 //! 2. *Lag.* |exact - published| <= granted, and the one change that each owner is making right now.
-//! 3. *One writer.* Only its owner stores a cell's `held`. Everything else about a cell is written under its lock.
-//! 4. *Quiet.* Without pressure a change takes no lock, no locked instruction and no system call. A quantum costs the cell's
+//! 3. *Reserved.* exact <= reserved, but for the one change that each owner is making. What a `try_` call is granted is
+//!    reserved before, and never past the hard limit.
+//! 4. *One writer.* Only its owner stores a cell's `held`. Everything else about a cell is written under its lock.
+//! 5. *Quiet.* Without pressure a change takes no lock, no locked instruction and no system call. A quantum costs the cell's
 //!    own lock (free) and one add on a shared line; a block costs a fence and two loads of lines that are rarely written.
-//! 5. *Nobody is missed.* A notification that arrives during a decision makes the decider go round again.
-//! 6. *Covered once.* Bytes in flight are read from the arenas' words and from nowhere else.
-//! 7. *No user code under a lock.* Selectors, signal sources, wakers, subscribers and recorders are called with no lock held; a
+//! 6. *Nobody is missed.* A notification that arrives during a decision makes the decider go round again.
+//! 7. *Covered once.* Bytes in flight are read from the arenas' words and from nowhere else.
+//! 8. *No user code under a lock.* Selectors, signal sources, wakers, subscribers and recorders are called with no lock held; a
 //!    selector, source or waker that panics is told of and harms nobody else.
+//! 9. *Bounded.* What is kept to say why does not grow with time, writers or names: 64 records, 48 names in each, 256 bytes a
+//!    name, so less than 1 MiB a limiter. Nothing is formatted unless somebody was asked, or a shortfall began.
 //!
 //! # Imports
 //!
@@ -35,15 +40,70 @@
 //!
 //! # Settling (window.rs)
 //!
-//! Under the cell's lock: take the returned bytes off `held` (owner only); raise `granted` if the room grows, or keep the
-//! room; add the difference to `published`; set the window; lower `granted` if the room shrank. Then, without the lock, look whether
-//! that took the sum over the line.
+//! Under the cell's lock: take the returned bytes off `held` (owner only); reserve what is recorded above the window's reach;
+//! raise `granted` if the room grows, or keep the room; count the window as open if it was closed; reserve what it takes
+//! ahead; add the difference to `published`; set the window; lower `granted` if the room shrank; give back what was reserved
+//! and is not used; count the window as closed if it has no room, last. Then, without the lock, look whether that took the
+//! sum over the line.
+//!
+//! What somebody else finds above the reach is an attempt, or a charge, whose owner waits for the lock: it is neither
+//! published nor reserved, he does that himself or takes it back.
 //!
 //! Bytes dropped without the owner: add to `returned` under the lock; publish at once unless the cell has room for it.
 //! Half of a cell's room goes to `returned` once such a drop has been seen.
 //!
-//! The shared form changes `held` by locked operations. Between its load of `held` and its store of the new window another
-//! thread may pass the old one; so it fences, looks again, and settles until what it finds fits.
+//! The shared form changes `held` by locked operations, so its window is closed first, by everybody: close, fence, load
+//! `held`, settle, open. Who changes it meanwhile comes to the slow path, and finds under the lock that the window covers
+//! it, or settles for his own bytes only: another's attempt may still be refused.
+//!
+//! # Credit and the line (credit.rs)
+//!
+//! Room above is what is left below the line (budget and in flight) and the hard limit. A window takes ahead at most the
+//! left bytes divided by twice the seats, so that windows shrink as the line comes near. Where that is less than a least
+//! window (4 KiB) a writer that charges gets the least window all the same, past the line and not past the hard limit, and
+//! idle windows are called back, once for each time that the line comes near: so the lagged sum is right but for a least
+//! window of each writer that ran since, and crossing the line is seen at the block that does it. With a fixed quantum windows
+//! do not shrink, and a decision may be late by the lag bound.
+//!
+//! # The hard limit (credit.rs)
+//!
+//! 1. A `try_` charge within the window: store, fence, look at `hi`. It was moved: take the lock; reserve, or take the
+//!    bytes back out of `held`.
+//! 2. Outside: under the lock, reserve what is above the reach by compare-exchange, then store. Nothing is stored before.
+//! 3. Nothing to reserve: give back the own credit. If no window is open, look once more, and refuse.
+//! 4. Else, under the calling lock (never taken while holding a cell): *tight*, so that nobody takes ahead from here on;
+//!    close every window, which gives its credit back; look once more; grant or refuse.
+//! 5. While tight, windows stay closed: every change is published and every release is there for others. It ends when two
+//!    windows for everybody fit below the limit, or a quarter of it is free; not while somebody is calling.
+//!
+//! So a refusal is honest: at some instant during the call everything reserved was held, but for changes under way, and did
+//! not fit together with what was asked. A refusal when all windows are closed walks nothing.
+//!
+//! Charges that record what exists are reserved past the limit; what is over after credit was called back is an overdraft.
+//! A transfer takes what is reserved along, so it needs no room and leaves none to others in between. Where windows cannot
+//! be moved (no barrier) none is opened while there is a hard limit.
+//!
+//! The reserve keeps writers with an arena below the limit less what is not used of it by those without: they have a sum of
+//! their own (`apart`). The line is lower by the same.
+//!
+//! # Workspaces (workspace.rs, workspace_cell.rs)
+//!
+//! A workspace has no account and no window: it is a count and a budget, beside an account that is charged as ever. It does
+//! not hold its reporter, and cannot be used without one: [`Reporter::within`](crate::Reporter::within) takes both by
+//! reference, so the one thread that may change the account is the one that changes the count. Used is `own + elsewhere`,
+//! wrapping: `own` by plain instructions, `elsewhere` by locked ones (drops without the account, an arena's block). Neither is
+//! folded into the other, so nothing is locked and a change has no slow path.
+//!
+//! A `try_` call asks the workspace, then the account, and then counts: the account is the last that can refuse, so there is
+//! nothing to take back. In between the workspace can only get emptier. Growing goes account, workspace, reservation;
+//! shrinking goes back: the parts are never above the whole. Arenas go up first (as for the decision), their workspace
+//! with them.
+//!
+//! Reservations and arenas keep the count alive and know it, or none: it is part of who they belong to. The last one gives
+//! back what is left, which can only have been charged by hand: growing a reservation within a workspace therefore looks,
+//! in release builds too, whether it came through it. One that came through a workspace and is grown past it is not
+//! looked at (that is the hot path of everybody else); it leaves the workspace below zero, which reads as 0, and the account
+//! right.
 //!
 //! # Dealing rooms (deal.rs)
 //!
@@ -89,6 +149,38 @@
 //! The lagged sum decides *when*; with a fixed quantum that is late by at most the lag bound. The exact walk decides *how
 //! much*, so that nobody is asked for bytes that are gone.
 //!
+//! # Between two walks (between.rs)
+//!
+//! With more than 256 arenas a walk leaves behind who is in flight and who is next. Until notifications have paid for
+//! another walk (four writers each), decisions read those in flight again, take the lagged sum for what is held, and ask the
+//! next in order; each is looked at before, and asked by compare-exchange from the word of that look. If nobody is left, they
+//! walk. The line, `calm` (up to which pressure from outside is covered) and `alert` are stored and looked at again as after a
+//! walk. While everybody who can be asked is asked, an arena that becomes eligible is asked by its own owner. A spill that
+//! began by itself since the walk is not seen as in flight: then somebody may be asked early.
+//!
+//! # Reconciling (reconcile.rs)
+//!
+//! Every sum moves under the lock of the cell it moves for. Transfers kept away, every cell locked, nobody joining or
+//! leaving: then the sums are what the cells say, to the byte, or have drifted.
+//!
+//! # Locks
+//!
+//! In this order, none of them while user code runs: `calling` (credit); dealing; transfers; `moving`; the lists; a cell's
+//! window. Nobody takes two windows but under `moving`.
+//!
+//! # Why (record.rs, explain.rs)
+//!
+//! A decision that asked somebody, or with which a shortfall began, leaves a record: the look (sum, lag, budget, floor,
+//! source), the victims, and who was passed over for which reason. Every live arena of the look is either asked or counted
+//! under exactly one reason: in flight, below the floor, exempt, not needed (in this order, the one that lasts longest
+//! first), or chosen and faster than the decider. The largest sixteen are found in one pass over the decider's own copy of
+//! the look; their cells are looked up under the list's read lock, and their names are made after it. A record is kept when
+//! the decision's own state goes back: a reader meanwhile sees all records before it, and a subscriber that panics loses
+//! that one record and nothing else. A decision between two walks looks at nobody but those it asks, and says so.
+//!
+//! A refusal is numbers and a kind. Whoever wants to know more asks [`explain`](crate::GlobalMemoryLimiter::explain), which
+//! walks: cells for the sum and the three that hold most, then arenas for what can be spilled and what is in flight.
+//!
 //! # Every atomic
 //!
 //! | word | written by | ordering | pairs with | model (`src/tests/loom`) |
@@ -102,7 +194,11 @@
 //! | `Cell::handles` | handles | Relaxed up, AcqRel down | the last one | `drop_against_exact_read` |
 //! | `Cell::{arenas, cap_bytes, slot}` | owner; registry under its lock | Relaxed | numbers only | none needed |
 //! | `Ledger::published` | holder of a cell's lock | AcqRel, after `held` | readers, Acquire | `who_crosses_the_line` |
-//! | `Ledger::{granted, peak}` | holder of a cell's lock | AcqRel; Relaxed | numbers only | `joiner_against_hoarder` |
+//! | `Ledger::reserved` | holder of a cell's lock | AcqRel | itself, by compare-exchange | `credit_taken_against_*` |
+//! | `Ledger::open` | holder of a cell's lock | AcqRel, before credit is taken, after it is back | who is refused, Acquire | `a_second_look_at_the_pool` |
+//! | `Ledger::{granted, apart, peaks}` | holder of a cell's lock | AcqRel; Relaxed | numbers only | `joiner_against_hoarder` |
+//! | `Credit::state` | who calls back | Relaxed, before any cell's lock | the cells' locks | `nobody_takes_ahead_*` |
+//! | `Credit::called` | anybody | Relaxed | a hint | none needed |
 //! | `Registry::transfers_begun` | transfer | Relaxed, then a Release fence | the walk's Acquire reads | `transfer_against_exact_read` |
 //! | `Registry::transfers_done` | transfer | Release | the walk's first load, Acquire | `transfer_against_exact_read` |
 //! | `Registry::{live, next_id}` | registry | Relaxed | numbers only | none needed |
@@ -112,9 +208,12 @@
 //! | `ArenaCell::word`, idle | owner | Release | decider, Acquire | `finish_against_pressure`, `begin_and_finish` |
 //! | `ArenaCell::bytes` | owner | Release | decider, Acquire, after the words | `finish_against_pressure` |
 //! | `ArenaCell::{generation, runs, exempt_until_ms}` | owner | Relaxed | before the word's Release | none needed |
+//! | `WorkspaceCell::own` | who has workspace and account | Relaxed | itself | none needed |
+//! | `WorkspaceCell::elsewhere` | all, locked | Relaxed up, Release down | the next grant, Acquire | `who_is_granted_sees_bytes_free` |
 //! | `Decider::pending` | all | AcqRel | itself | `notification_during_a_decision` |
 //! | `Decider::{system_short, process_over}` | notifier | Relaxed | `pending` | none needed |
-//! | `Decider::{line, alert}` | decider | AcqRel, then a SeqCst fence | the notifier's SeqCst fence | `growth_against_*` |
+//! | `Decider::rests` | decider | Relaxed | a hint | none needed |
+//! | `Decider::{line, calm, alert}` | decider | AcqRel, then a SeqCst fence | the notifier's SeqCst fence | `growth_against_*` |
 //! | settings | anybody | Relaxed | each a number of its own | none needed |
 //!
 //! # Models

@@ -43,9 +43,9 @@ impl fmt::Display for ReserveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (asked, held, limit) = (Bytes(self.asked_bytes), Bytes(self.held_bytes), Bytes(self.limit_bytes));
         match self.kind {
-            Refusal::WriterCap => write!(f, "{asked} more refused by the writer cap: {held} held of {limit}"),
+            Refusal::WriterCap => write!(f, "{asked} more refused by writer_cap_bytes: {held} held of {limit}"),
             Refusal::ArenaAddressSpace => {
-                write!(f, "{asked} more refused by the arena's address space: {held} used of {limit}")
+                write!(f, "{asked} more refused by arena_with_address_space: {held} used of {limit}")
             }
             Refusal::HardLimit => write!(f, "{asked} more refused by hard_limit_bytes: {held} held of {limit} in all"),
             Refusal::Reserve => write!(

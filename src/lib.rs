@@ -46,20 +46,22 @@
 //! # Where to look
 //!
 //! [`GlobalMemoryLimiter`], [`LimiterBuilder`]: the budget. [`Reporter`], [`SharedReporter`], [`Reservation`],
-//! [`ArenaHandle`], [`SpillGuard`]: a writer's side. [`SpillSelector`], [`SignalSource`]: what can be plugged in.
-//! [`Snapshot`], [`Stats`], [`Effective`], [`Decision`]: what an operator sees. [`telemetry`]: metrics and events.
+//! [`Workspace`], [`ArenaHandle`], [`SpillGuard`]: a writer's side. [`SpillSelector`], [`SignalSource`]: what can be plugged in.
+//! [`Snapshot`], [`Stats`], [`Effective`]: what an operator sees. [`Decision`], [`Explanation`]: why somebody was asked to
+//! spill, why something was refused. [`telemetry`]: metrics and events.
 //! [`design`]: invariants and protocols.
 //!
 //! | type | `Send` | `Sync` | `UnwindSafe` | `'static` |
 //! |---|---|---|---|---|
 //! | [`GlobalMemoryLimiter`], [`ClosedLimiter`] | yes | yes | yes | yes |
-//! | [`Reporter`] | yes | no: one owner | yes | yes |
+//! | [`Reporter`], [`Workspace`] | yes | no: one owner | yes | yes |
 //! | [`SharedReporter`], [`Reservation`], [`ArenaHandle`] | yes | yes | yes | yes |
 //! | [`SpillGuard`] | no: it borrows the reporter | no | no | no |
+//! | [`WorkspaceAccount`] | no: it borrows both | no | yes | no |
 //! | [`Replacement`] | through a [`SharedReporter`] only | as `Send` | no | no |
 //! | [`LimiterBuilder`] | yes | yes | no: it may hold any selector | yes |
 //! | [`ScriptedSignals`] | yes | yes | yes | yes |
-//! | values: [`Snapshot`], [`Stats`], [`Effective`], [`Decision`], [`Shortfall`], [`Drift`], [`Pressure`], [`ArenaView`], [`Bytes`], what they are made of, errors | yes | yes | yes | yes |
+//! | values: [`Snapshot`], [`Stats`], [`Effective`], [`Decision`], [`Explanation`], [`Shortfall`], [`Drift`], [`Pressure`], [`ArenaView`], [`Bytes`], what they are made of, errors | yes | yes | yes | yes |
 
 pub mod design;
 mod error;
@@ -74,9 +76,10 @@ mod tests;
 
 pub use error::{ConfigError, InstallError, Refusal, ReserveError};
 pub use limit::{
-    Account, ArenaHandle, ArenaSnapshot, ArenaView, ClosedLimiter, Decision, Drift, Effective, GlobalMemoryLimiter,
-    LargestFirst, LimiterBuilder, Origin, Pressure, PressureSource, Replacement, Reporter, Reservation,
-    ScriptedSignals, SharedReporter, Shortfall, SignalSource, Snapshot, SpillGuard, SpillSelector, WriterSnapshot,
+    Account, ArenaHandle, ArenaSnapshot, ArenaView, ClosedLimiter, Decision, Drift, Effective, Explanation,
+    GlobalMemoryLimiter, LargestFirst, LimiterBuilder, Origin, PassedOver, PassedOverCounts, Pressure, PressureSource,
+    Replacement, Reporter, Reservation, ScriptedSignals, SharedReporter, Shortfall, SignalSource, Snapshot, SpillGuard,
+    SpillSelector, Workspace, WorkspaceAccount, WriterSnapshot,
 };
 pub use telemetry::Stats;
 pub use units::{Bytes, GIB, KIB, MIB};

@@ -12,6 +12,9 @@ mod imp {
     pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
+    /// Cells whose windows are closed under one barrier: owners wait meanwhile, so not too many.
+    pub(crate) const BATCH: usize = 64;
+
     /// The single writer's read of its own word, or a read of a word that is written under a lock which is held.
     #[inline(always)]
     pub(crate) fn own_load(word: &AtomicUsize) -> usize {
@@ -51,6 +54,9 @@ mod imp {
     use crate::tests::loom::mutant;
     pub(crate) use loom::sync::MutexGuard;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+
+    /// Each cell by itself, so that a model sees what happens between two batches.
+    pub(crate) const BATCH: usize = 1;
 
     #[derive(Debug)]
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);

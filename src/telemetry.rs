@@ -20,7 +20,8 @@
 //! recorder that is installed later sees only what is built later. Nothing here runs for a change inside a window.
 //!
 //! Events (`tracing`, target `plimsoll`): a shortfall's begin (warn, once an episode) and end (info), each decision that
-//! asks for a spill (debug), an overdraft (debug), accounting mistakes (warn), sums that had drifted (warn), a limiter that goes while bytes are held (warn).
+//! leaves a record (debug: who was asked first, who was passed over and why), an overdraft (debug), accounting
+//! mistakes (warn), sums that had drifted (warn), a limiter that goes while bytes are held (warn).
 
 use crate::limit::{Decision, Drift, Ledger, Origin, Shortfall, Snapshot};
 use crate::units::Bytes;
@@ -38,8 +39,10 @@ pub struct Stats {
     pub publishes: u64,
     /// Changes of an arena's block size.
     pub notifications: u64,
-    /// Decisions taken: looks at every arena.
+    /// Decisions taken.
     pub decisions: u64,
+    /// Those that looked at every writer.
+    pub walks: u64,
     /// Arenas asked to spill.
     pub requests: u64,
     /// Spills that finished and had been asked for.
@@ -68,6 +71,7 @@ struct Counts {
     publishes: AtomicU64,
     notifications: AtomicU64,
     decisions: AtomicU64,
+    walks: AtomicU64,
     requests: AtomicU64,
     forced_spills: AtomicU64,
     own_spills: AtomicU64,
@@ -142,6 +146,7 @@ impl Telemetry {
             publishes: self.counts.publishes.load(Relaxed),
             notifications: self.counts.notifications.load(Relaxed),
             decisions: self.counts.decisions.load(Relaxed),
+            walks: self.counts.walks.load(Relaxed),
             requests: self.counts.requests.load(Relaxed),
             forced_spills: self.counts.forced_spills.load(Relaxed),
             own_spills: self.counts.own_spills.load(Relaxed),
@@ -203,21 +208,52 @@ impl Telemetry {
         self.decisions.increment(1);
     }
 
+    pub(crate) fn walked(&self) {
+        self.counts.walks.fetch_add(1, Relaxed);
+    }
+
+    /// One arena was asked by its own owner.
+    pub(crate) fn asked_itself(&self) {
+        self.counts.requests.fetch_add(1, Relaxed);
+        self.requests.increment(1);
+    }
+
     pub(crate) fn requested(&self, decision: &Decision) {
         let victims = decision.requests as u64;
         self.counts.requests.fetch_add(victims, Relaxed);
         self.requests.increment(victims);
+        let counts = &decision.passed_over_counts;
+        let first_victim = decision.victims.first();
+        let largest = decision.passed_over.first();
         tracing::debug!(
             target: "plimsoll",
             limiter = %self.name,
+            walked = decision.walked,
             exact_bytes = decision.exact_bytes,
+            kept_free_bytes = decision.kept_free_bytes,
             published_bytes = decision.published_bytes,
             granted_bytes = decision.granted_bytes,
+            budget_bytes = decision.budget_bytes,
+            floor_bytes = decision.floor_bytes,
             overage_bytes = decision.overage_bytes,
             in_flight_bytes = decision.in_flight_bytes,
+            shortfall_bytes = decision.shortfall_bytes,
             source = %decision.source,
             victims,
-            "asked arenas to spill"
+            requested_bytes = decision.requested_bytes,
+            first_victim = first_victim.map(|victim| victim.0.as_str()),
+            first_victim_bytes = first_victim.map(|victim| victim.1),
+            passed_over = counts.total(),
+            passed_over_in_flight = counts.in_flight,
+            passed_over_below_floor = counts.below_floor,
+            passed_over_exempt = counts.exempt,
+            passed_over_not_needed = counts.not_needed,
+            passed_over_moved_on = counts.moved_on,
+            largest_passed_over = largest.map(|passed| passed.0.as_str()),
+            largest_passed_over_bytes = largest.map(|passed| passed.1),
+            largest_passed_over_why = largest.map(|passed| tracing::field::display(passed.2)),
+            "{}",
+            if victims > 0 { "asked arenas to spill" } else { "nobody can be asked to spill" }
         );
     }
 

@@ -10,6 +10,11 @@ no!(Reporter: Sync, Clone);
 yes!(SharedReporter: Send, Sync, UnwindSafe, RefUnwindSafe, Clone);
 yes!(Reservation: Send, Sync, UnwindSafe, RefUnwindSafe);
 no!(Reservation: Clone);
+yes!(Workspace: Send, UnwindSafe, RefUnwindSafe);
+no!(Workspace: Sync, Clone);
+yes!(WorkspaceAccount<'static, Reporter>: UnwindSafe, RefUnwindSafe, Copy);
+no!(WorkspaceAccount<'static, Reporter>: Send, Sync);
+no!(WorkspaceAccount<'static, SharedReporter>: Send, Sync);
 yes!(ArenaHandle: Send, Sync, UnwindSafe, RefUnwindSafe);
 no!(ArenaHandle: Clone);
 no!(SpillGuard<'static>: Send, Sync, UnwindSafe, Clone);
@@ -27,6 +32,9 @@ yes!(ArenaView: Send, Sync, UnwindSafe, Copy);
 yes!(Pressure: Send, Sync, UnwindSafe, Copy);
 yes!(PressureSource: Send, Sync, UnwindSafe, Copy);
 yes!(Decision: Send, Sync, UnwindSafe, Clone);
+yes!(PassedOver: Send, Sync, UnwindSafe, Copy);
+yes!(PassedOverCounts: Send, Sync, UnwindSafe, Copy);
+yes!(Explanation: Send, Sync, UnwindSafe, Clone);
 yes!(Shortfall: Send, Sync, UnwindSafe, Copy);
 yes!(plimsoll::Drift: Send, Sync, UnwindSafe, Copy);
 yes!(Snapshot: Send, Sync, UnwindSafe, Clone);
@@ -51,10 +59,12 @@ fn owned_types_are_static() {
     is_static::<Reporter>();
     is_static::<SharedReporter>();
     is_static::<Reservation>();
+    is_static::<Workspace>();
     is_static::<ArenaHandle>();
     is_static::<ScriptedSignals>();
     is_static::<Snapshot>();
     is_static::<Effective>();
+    is_static::<Explanation>();
 }
 
 /// What the table promises, used: a writer's panic is caught with everything it has by reference.

@@ -92,6 +92,15 @@ fn what_exists_is_recorded_past_the_limit_and_what_asks_is_refused() {
     assert_eq!(limiter.stats().overdraft_peak_bytes, 5 * MIB, "the peak stays");
 }
 
+/// Sets a flag when it goes, whatever happens.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 /// B66, without stalled threads: limit and budget fall below what is held while thirty-two threads grow and shrink, and
 /// rise again.
 #[test]
@@ -121,6 +130,8 @@ fn a_limit_that_is_lowered_below_what_is_held_is_in_effect_at_once() {
                 }
             });
         }
+        // Also if something below fails: the others would go on for ever.
+        let _stop = SetAtEnd(&stop);
         thread::sleep(std::time::Duration::from_millis(50));
         limiter.set_hard_limit_bytes(Some(60 * MIB)).expect("the budget follows");
         lowered.store(true, SeqCst);
@@ -135,7 +146,6 @@ fn a_limit_that_is_lowered_below_what_is_held_is_in_effect_at_once() {
         limiter.set_hard_limit_bytes(Some(200 * MIB)).expect("the budget follows");
         let room = big.try_reserve(100 * MIB).expect("there is room at once");
         drop(room);
-        stop.store(true, Relaxed);
     });
     drop((arenas, big));
     assert_eq!((limiter.held_bytes(), limiter.published_bytes(), limiter.reserved_bytes()), (0, 0, 0));

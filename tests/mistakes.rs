@@ -126,6 +126,28 @@ mod release {
         w1.release(3 * MIB);
     }
 
+    /// The total is below 0 when an attempt folds what came back; the window's end was taken for a very large one then, and
+    /// everything was granted.
+    #[test]
+    fn bytes_given_back_twice_do_not_open_the_hard_limit() {
+        let limiter = fixed().unlimited().hard_limit_bytes(100).quantum_bytes(0).build().expect("valid");
+        let (first, second) = (limiter.reporter("first"), limiter.reporter("second"));
+        second.charge(90);
+        let scratch = first.reserve(10);
+        first.release(10);
+        std::thread::spawn(move || drop(scratch)).join().expect("no panic there");
+        second.charge(10);
+        assert!(first.try_charge(5).is_err(), "100 of 100 are held");
+        assert_eq!(limiter.stats().accounting_error_bytes, 10, "found with the attempt");
+        assert!(first.try_charge(50).is_err());
+        second.release(50);
+        first.try_charge(50).expect("there is room");
+        first.release(50);
+        second.release(50);
+        assert_eq!((limiter.held_bytes(), limiter.published_bytes(), limiter.reserved_bytes()), (0, 0, 0));
+        assert!(limiter.reconcile().is_none());
+    }
+
     #[test]
     fn a_charge_beyond_the_counter_is_counted_and_not_recorded() {
         let (limiter, w1) = three_mib();

@@ -2,7 +2,7 @@
 mod common;
 
 use common::fixed;
-use plimsoll::{ConfigError, GIB, GlobalMemoryLimiter, InstallError, KIB, MIB, Origin, PressureSource};
+use plimsoll::{ConfigError, GIB, GlobalMemoryLimiter, InstallError, KIB, MIB, Origin, PassedOver, PressureSource};
 
 #[test]
 fn refusals_name_what_was_asked_what_is_held_and_the_limit() {
@@ -10,13 +10,19 @@ fn refusals_name_what_was_asked_what_is_held_and_the_limit() {
     let reporter = limiter.reporter("writer");
     reporter.charge(63 * MIB + 512 * KIB);
     let error = reporter.try_charge(MIB).expect_err("above the cap");
-    assert_eq!(error.to_string(), "1 MiB more refused by the writer cap: 63.5 MiB held of 64 MiB");
+    assert_eq!(error.to_string(), "1 MiB more refused by writer_cap_bytes: 63.5 MiB held of 64 MiB");
     let error = reporter.try_reserve(usize::MAX).expect_err("above any counter");
     assert_eq!(error.to_string(), "16777215.9 TiB more refused: beyond what a counter can hold, 63.5 MiB held");
     let mut arena = reporter.arena_with_address_space("postings", 2 * GIB);
     let error = arena.try_grow_bytes(&reporter, 3 * GIB).expect_err("past the end");
-    assert_eq!(error.to_string(), "3 GiB more refused by the arena's address space: 0 B used of 2 GiB");
+    assert_eq!(error.to_string(), "3 GiB more refused by arena_with_address_space: 0 B used of 2 GiB");
     reporter.release(63 * MIB + 512 * KIB);
+    let workspace = reporter.workspace("postings", 32 * MIB);
+    let account = reporter.within(&workspace);
+    account.charge(31 * MIB);
+    let error = account.try_charge(MIB + 512 * KIB).expect_err("above the workspace's budget");
+    assert_eq!(error.to_string(), "1.5 MiB more refused by the workspace: 31 MiB used of 32 MiB");
+    account.release(31 * MIB);
 }
 
 #[test]
@@ -47,9 +53,15 @@ fn configuration_errors_name_the_option_to_change() {
 }
 
 #[test]
-fn words_for_sources_and_origins() {
+fn words_for_sources_reasons_and_origins() {
     let sources = [PressureSource::Budget, PressureSource::System, PressureSource::Process].map(|s| s.to_string());
     assert_eq!(sources, ["budget", "system memory", "process memory"]);
+    let reasons =
+        [PassedOver::InFlight, PassedOver::BelowFloor, PassedOver::Exempt, PassedOver::NotNeeded, PassedOver::MovedOn];
+    assert_eq!(
+        reasons.map(|reason| reason.to_string()),
+        ["in flight already", "below the floor", "exempt after a failed spill", "not needed", "moved on by itself"]
+    );
     let origins = [Origin::Default, Origin::Option, Origin::Derived].map(|origin| origin.to_string());
     assert_eq!(origins, ["default", "option", "derived"]);
 }

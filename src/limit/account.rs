@@ -1,28 +1,45 @@
-//! What a reservation can be changed through: the owner's form, or the shared one.
+//! What a reservation can be changed through: the owner's form, or the shared one, as it is or within a workspace.
 
 use super::cell::Handle;
 use super::reporter::Reporter;
 use super::shared::SharedReporter;
+use super::workspace_cell::WorkspaceCell;
+use crate::error::ReserveError;
+use std::sync::Arc;
 
 mod sealed {
-    use super::Handle;
+    use super::{Arc, Handle, ReserveError, WorkspaceCell};
 
     /// Not nameable outside, so nobody else can implement [`Account`](super::Account).
     pub trait Sealed {
+        /// Whether [`workspace`](Self::workspace) answers one.
+        #[doc(hidden)]
+        const IN_WORKSPACE: bool = false;
         #[doc(hidden)]
         fn add(&self, bytes: usize);
+        /// Without its workspace, if it is within one.
+        #[doc(hidden)]
+        fn add_to_account(&self, bytes: usize) {
+            self.add(bytes);
+        }
         #[doc(hidden)]
         fn sub_charged(&self, bytes: usize);
         #[doc(hidden)]
-        fn try_add(&self, bytes: usize) -> bool;
+        fn try_add(&self, bytes: usize) -> Result<(), ReserveError>;
         #[doc(hidden)]
         #[expect(private_interfaces, reason = "the trait is sealed")]
         fn handle(&self) -> &Handle;
+        #[doc(hidden)]
+        #[expect(private_interfaces, reason = "the trait is sealed")]
+        fn workspace(&self) -> Option<&Arc<WorkspaceCell>> {
+            None
+        }
     }
 }
 pub(crate) use sealed::Sealed;
 
-/// A [`Reporter`] or a [`SharedReporter`]: what a [`Reservation`](crate::Reservation) is changed through.
+/// A [`Reporter`], a [`SharedReporter`], or one of them within a workspace
+/// ([`WorkspaceAccount`](crate::WorkspaceAccount)): what a [`Reservation`](crate::Reservation) is changed through.
 pub trait Account: Sealed {}
 
 impl Account for Reporter {}
@@ -39,8 +56,8 @@ impl Sealed for Reporter {
         self.handle.0.release_charged(bytes);
     }
     #[inline(always)]
-    fn try_add(&self, bytes: usize) -> bool {
-        self.handle.0.try_charge(bytes)
+    fn try_add(&self, bytes: usize) -> Result<(), ReserveError> {
+        self.try_charge(bytes)
     }
     #[inline(always)]
     fn handle(&self) -> &Handle {
@@ -59,8 +76,8 @@ impl Sealed for SharedReporter {
         self.handle.0.release_shared(bytes);
     }
     #[inline(always)]
-    fn try_add(&self, bytes: usize) -> bool {
-        self.handle.0.try_charge_shared(bytes)
+    fn try_add(&self, bytes: usize) -> Result<(), ReserveError> {
+        self.try_charge(bytes)
     }
     #[inline(always)]
     fn handle(&self) -> &Handle {

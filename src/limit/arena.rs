@@ -6,6 +6,7 @@ use super::cell::Handle;
 use super::decide::NOTICE;
 use super::reporter::Reporter;
 use super::spill::SpillGuard;
+use super::workspace_cell::WorkspaceCell;
 use crate::error::{Refusal, ReserveError};
 use crate::sync::mutant;
 use std::sync::Arc;
@@ -49,11 +50,19 @@ pub struct ArenaHandle {
     arena: Arc<ArenaCell>,
     /// The owner's copy of the bytes.
     bytes: usize,
+    /// Where they count too, if anywhere.
+    workspace: Option<Arc<WorkspaceCell>>,
 }
 
 impl ArenaHandle {
     pub(crate) fn new(handle: Handle, arena: Arc<ArenaCell>) -> Self {
-        ArenaHandle { handle, arena, bytes: 0 }
+        ArenaHandle { handle, arena, bytes: 0, workspace: None }
+    }
+
+    /// The same, empty still, in a workspace.
+    pub(crate) fn within(mut self, workspace: Arc<WorkspaceCell>) -> Self {
+        self.workspace = Some(workspace);
+        self
     }
 
     /// Its block-backed bytes.
@@ -88,7 +97,8 @@ impl ArenaHandle {
     ///
     /// # Errors
     ///
-    /// [`ReserveError`] over the writer's cap or past the arena's address space; nothing has changed then.
+    /// [`ReserveError`] past the arena's address space, over the budget of its [workspace](crate::Workspace) or over the
+    /// writer's cap; nothing has changed then.
     ///
     /// # Panics
     ///
@@ -109,12 +119,17 @@ impl ArenaHandle {
         if bytes == 0 {
             return Ok(());
         }
+        if let Some(workspace) = &self.workspace {
+            workspace.admit(bytes)?;
+        }
         // The arena first, as in `change`; taken back if the account refuses.
         self.arena.set_bytes(new);
         if let Err(error) = reporter.try_charge(bytes) {
             self.arena.set_bytes(self.bytes);
+            self.shrunk();
             return Err(error);
         }
+        self.workspace_grown(bytes);
         self.bytes = new;
         self.grown();
         Ok(())
@@ -200,19 +215,26 @@ impl ArenaHandle {
         let before = std::mem::replace(&mut self.bytes, bytes);
         if bytes > before {
             self.arena.set_bytes(bytes);
+            self.workspace_grown(bytes - before);
             reporter.charge(bytes - before);
             self.grown();
         } else if bytes < before {
+            self.workspace_shrunk(before - bytes);
             reporter.sub_charged(before - bytes);
             self.arena.set_bytes(bytes);
-            let core = &self.handle.0.core;
-            if self.spill_requested() {
-                // The request covers less from here on, and the alarm line counts on what it covered.
-                core.telemetry.notified();
-                core.decide(NOTICE);
-            } else {
-                core.notify(&self.arena);
-            }
+            self.shrunk();
+        }
+    }
+
+    /// Also if it was larger for the time of an attempt that was refused: somebody may have decided by that.
+    fn shrunk(&self) {
+        let core = &self.handle.0.core;
+        if self.spill_requested() {
+            // The request covers less from here on, and the alarm line counts on what it covered.
+            core.telemetry.notified();
+            core.decide(NOTICE);
+        } else {
+            core.notify(&self.arena);
         }
     }
 
@@ -226,14 +248,28 @@ impl ArenaHandle {
         self.handle.0.core.notify(&self.arena);
     }
 
+    fn workspace_grown(&self, bytes: usize) {
+        if let Some(workspace) = &self.workspace {
+            workspace.arena_grown(bytes);
+        }
+    }
+
+    fn workspace_shrunk(&self, bytes: usize) {
+        if let Some(workspace) = &self.workspace {
+            workspace.give_back(bytes);
+        }
+    }
+
     /// A spill has freed all but `remaining` bytes: account, arena, word, in this order, then the limiter hears of it.
     pub(crate) fn spilled(&mut self, reporter: &Reporter, remaining: usize) {
         let before = std::mem::replace(&mut self.bytes, remaining);
         if remaining <= before {
+            self.workspace_shrunk(before - remaining);
             reporter.sub_charged(before - remaining);
             self.arena.set_bytes(remaining);
         } else {
             self.arena.set_bytes(remaining);
+            self.workspace_grown(remaining - before);
             reporter.charge(remaining - before);
         }
         self.arena.finish();
@@ -273,18 +309,20 @@ impl ArenaHandle {
             );
         }
         owner.0.core.transfer(&owner.0, &given.0, self.bytes);
-        owner.0.arenas.fetch_sub(1, crate::sync::Ordering::Relaxed);
-        given.0.arenas.fetch_add(1, crate::sync::Ordering::Relaxed);
+        owner.0.core.loses_arena(&owner.0);
+        given.0.core.gains_arena(&given.0);
         *self.arena.owner.lock() = Arc::clone(&given.0);
         self.handle = given.clone();
-        given.0.core.wrong_reporter("arena", &owner, &given, self.bytes);
+        given.0.core.wrong_account("arena", &owner.0.name, &given.0.name, self.bytes);
     }
 }
 
 impl Drop for ArenaHandle {
     fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.workspace_shrunk(bytes);
         let cell = &self.handle.0;
-        cell.core.give_back(cell, std::mem::take(&mut self.bytes));
+        cell.core.give_back(cell, bytes);
         cell.core.leave_arena(&self.handle, &self.arena);
     }
 }

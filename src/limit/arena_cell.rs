@@ -149,6 +149,11 @@ impl ArenaCell {
         self.runs.load(Ordering::Relaxed)
     }
 
+    /// A spill has failed once.
+    pub(crate) fn was_exempt(&self) -> bool {
+        self.exempt_until_ms.load(Ordering::Relaxed) != 0
+    }
+
     pub(crate) fn exempt(&self, now_ms: u64) -> bool {
         self.exempt_until_ms.load(Ordering::Relaxed) > now_ms
     }

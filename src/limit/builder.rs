@@ -211,6 +211,9 @@ impl Core {
         // Windows that have become too large are in the way at once; those that may grow do so by themselves.
         if !mutant("lowered_without_moving") {
             self.settle_everybody();
+            if !mutant("lowered_without_second_look") {
+                self.call_back_if_over();
+            }
         }
         self.loosen();
         self.decide(POLL);

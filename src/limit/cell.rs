@@ -12,15 +12,16 @@ use super::core::Core;
 use super::credit::Ahead;
 use super::registry::Member;
 use super::window::Window;
+use crate::error::Refusal;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, light_fence, mutant, own_load, rmw_fence};
 use std::sync::Arc;
 
 /// The largest amount that a counter holds: half of `usize`, so that a total below zero can be told from a large one.
 pub(crate) const MAX_BYTES: usize = isize::MAX as usize;
 
-/// The words that a change touches, on a line of their own.
+/// The words that a change touches.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub(crate) struct Hot {
     /// Bytes charged minus bytes released by the owner.
     pub(crate) held: AtomicUsize,
@@ -42,26 +43,31 @@ pub(crate) enum Form {
 }
 
 /// One writer's account. See the module.
+///
+/// Wherever it is allocated, the hot words are so far from both ends of the allocation that no other writer's words
+/// share a line with them (a test below says so); around them stands what is rarely written.
+/// Aligning them instead would cost 128 bytes a writer.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Cell {
-    pub(crate) hot: Hot,
-    /// Bytes released without the owner; part of `held` until the owner's next slow path. Under `window`.
-    pub(crate) returned: AtomicUsize,
-    /// Bytes were released without the owner once: an exact read takes the lock from then on.
-    pub(crate) returns: AtomicBool,
     pub(crate) window: Mutex<Window>,
+    pub(crate) core: Arc<Core>,
+    pub(crate) id: u64,
+    pub(crate) hot: Hot,
+    pub(crate) name: Box<str>,
     /// The writer's cap in bytes; `usize::MAX` is none.
     pub(crate) cap_bytes: AtomicUsize,
+    pub(crate) form: Form,
+    /// Bytes were released without the owner once: an exact read takes the lock from then on.
+    pub(crate) returns: AtomicBool,
+    /// Bytes released without the owner; part of `held` until the owner's next slow path. Under `window`.
+    pub(crate) returned: AtomicUsize,
     /// Reporter, reservations and arenas that refer to the cell; the last one retires it.
     pub(crate) handles: AtomicUsize,
     /// Live arenas: a writer is a cell that has one.
     pub(crate) arenas: AtomicUsize,
     /// Where it stands in the registry.
     slot: AtomicUsize,
-    pub(crate) form: Form,
-    pub(crate) id: u64,
-    pub(crate) name: Box<str>,
-    pub(crate) core: Arc<Core>,
 }
 
 impl Cell {
@@ -152,9 +158,9 @@ impl Cell {
         }
     }
 
-    /// Owner: records `bytes` more, or refuses and leaves everything as it was. True means granted.
+    /// Owner: records `bytes` more, or says who refuses and leaves everything as it was.
     #[inline(always)]
-    pub(crate) fn try_charge(&self, bytes: usize) -> bool {
+    pub(crate) fn try_charge(&self, bytes: usize) -> Result<(), Refusal> {
         let (new, wrapped) = own_load(&self.hot.held).overflowing_add(bytes);
         // What cannot fit is never stored: to somebody who moves the window it would look like bytes that are spent.
         if wrapped || new > self.hot.try_hi.load(Ordering::Relaxed) {
@@ -165,7 +171,7 @@ impl Cell {
         if new > self.hot.hi.load(Ordering::Relaxed) && !mutant("try_checks_before_only") {
             return self.try_charge_stored(bytes);
         }
-        true
+        Ok(())
     }
 
     /// Anybody, shared form: records `bytes` more.
@@ -189,8 +195,8 @@ impl Cell {
         }
     }
 
-    /// Anybody, shared form: records `bytes` more, or refuses and leaves everything as it was. True means granted.
-    pub(crate) fn try_charge_shared(&self, bytes: usize) -> bool {
+    /// Anybody, shared form: records `bytes` more, or says who refuses and leaves everything as it was.
+    pub(crate) fn try_charge_shared(&self, bytes: usize) -> Result<(), Refusal> {
         // From a read-modify-write and not a load, so that a model explores every order.
         let mut held = self.hot.held.fetch_add(0, Ordering::Relaxed);
         loop {
@@ -204,7 +210,7 @@ impl Cell {
                     if new > self.hot.hi.load(Ordering::Relaxed) && !mutant("shared_try_checks_before_only") {
                         return self.core.try_charge_shared_stored(self, bytes);
                     }
-                    return true;
+                    return Ok(());
                 }
                 Err(seen) => held = seen,
             }
@@ -230,7 +236,7 @@ impl Cell {
 
     #[cold]
     #[inline(never)]
-    fn try_charge_stored(&self, bytes: usize) -> bool {
+    fn try_charge_stored(&self, bytes: usize) -> Result<(), Refusal> {
         self.core.try_charge_stored(self, bytes)
     }
 
@@ -266,7 +272,7 @@ impl Cell {
 
     #[cold]
     #[inline(never)]
-    fn try_charge_outside(&self, bytes: usize) -> bool {
+    fn try_charge_outside(&self, bytes: usize) -> Result<(), Refusal> {
         self.core.try_charge_outside(self, bytes)
     }
 }
@@ -310,5 +316,27 @@ impl Drop for Handle {
         if self.0.handles.fetch_sub(1, order) == 1 {
             self.0.core.retire(&self.0);
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::mem::{align_of, offset_of, size_of};
+
+    #[test]
+    fn no_other_allocation_shares_a_line_with_the_hot_words() {
+        const LINE: usize = 64;
+        // An `Arc` puts its two counts in front.
+        let counts = 2 * size_of::<usize>();
+        let (begin, size) = (counts + offset_of!(Cell, hot), counts + size_of::<Cell>());
+        let end = begin + size_of::<Hot>();
+        assert_eq!(align_of::<Cell>(), align_of::<usize>());
+        for address in (0..LINE).step_by(align_of::<Cell>()) {
+            let first = (address + begin) / LINE * LINE;
+            let last = (address + end - 1) / LINE * LINE + LINE;
+            assert!(first >= address && last <= address + size, "at {address}: {first} to {last}");
+        }
+        assert!(size <= 200, "{size}");
     }
 }

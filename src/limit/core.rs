@@ -67,28 +67,43 @@ impl Core {
     /// Registers an arena of a writer.
     pub(crate) fn join_arena(&self, owner: &Handle, name: &str, max_bytes: usize) -> Arc<ArenaCell> {
         let arena = Arc::new(ArenaCell::new(self.registry.next_id(), name, Arc::clone(&owner.0), max_bytes));
-        owner.0.arenas.fetch_add(1, Ordering::Relaxed);
         self.registry.arenas.add(Arc::clone(&arena));
+        self.gains_arena(&owner.0);
         arena
+    }
+
+    /// With its first arena a writer can spill: the reserve is no longer for it.
+    pub(crate) fn gains_arena(&self, cell: &Cell) {
+        if cell.arenas.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.set_apart(cell, &mut cell.window.lock());
+            self.reserve_is_used_less();
+        }
+    }
+
+    /// Without its last arena the reserve is for it again.
+    pub(crate) fn loses_arena(&self, cell: &Cell) {
+        if cell.arenas.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.set_apart(cell, &mut cell.window.lock());
+        }
+    }
+
+    /// Bytes count for writers that can spill from here on, and the reserve has to be kept free beside them: as if so much
+    /// had been charged. Under no lock.
+    pub(crate) fn reserve_is_used_less(&self) {
+        if self.settings.reserve_bytes() > 0 {
+            self.call_back_if_over();
+            self.after_publish(1);
+        }
     }
 
     /// An arena leaves; its bytes were given back before.
     pub(crate) fn leave_arena(&self, owner: &Handle, arena: &ArenaCell) {
         arena.leave();
         self.registry.arenas.remove(arena);
-        owner.0.arenas.fetch_sub(1, Ordering::Relaxed);
+        self.loses_arena(&owner.0);
         // Always: a decider that looked before may count on what this arena was to free.
         if !mutant("leave_silent") {
             self.decide(NOTICE);
-        }
-    }
-
-    /// A reservation or an arena was changed through a reporter of another writer, and went over to it.
-    pub(crate) fn wrong_reporter(&self, holder: &str, owner: &Handle, given: &Handle, bytes: usize) {
-        self.telemetry.wrong_reporter(holder, &owner.0.name, &given.0.name, bytes);
-        // Not while unwinding: a second panic would end the process.
-        if cfg!(debug_assertions) && !std::thread::panicking() {
-            panic!("plimsoll: {holder} of {} was changed through {}", owner.0.name, given.0.name);
         }
     }
 

@@ -15,6 +15,7 @@ use super::cell::{Cell, Form, MAX_BYTES};
 use super::core::Core;
 use super::settings::{LEAST_QUANTUM_BYTES, NONE};
 use super::window::{Settled, Window, close};
+use crate::error::Refusal;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, fence, mutant, own_load};
 
 /// How much a settled cell takes ahead.
@@ -73,15 +74,25 @@ struct Attempt {
 }
 
 impl Core {
-    /// Whether no window may be open: credit is short, or idle credit could not be called back.
+    /// Whether no window may be open: credit is short, or more is reserved than the limit allows by now (then what a writer
+    /// gives back must not be its own to take again), or idle credit could not be called back.
     pub(crate) fn closes_windows(&self) -> bool {
-        self.credit.is_short() || (!self.barrier && self.settings.hard_limit_bytes() != NONE)
+        let hard = self.settings.hard_limit_bytes();
+        let over = self.ledger.reserved_bytes() > hard && !mutant("open_above_the_limit");
+        self.credit.is_short() || over || (!self.barrier && hard != NONE)
     }
 
     /// What a cell may reserve up to: the hard limit; for writers that can spill, less what of the reserve is not used.
     pub(crate) fn top_bytes(&self, cell: &Cell) -> usize {
-        let hard = self.settings.hard_limit_bytes();
-        if hard == NONE || !cell.has_arena() { hard } else { hard - self.unused_reserve_bytes().min(hard) }
+        if cell.has_arena() { self.least_top_bytes() } else { self.settings.hard_limit_bytes() }
+    }
+
+    /// What all may reserve before writers that can spill are in the way of those that cannot.
+    fn least_top_bytes(&self) -> usize {
+        match self.settings.hard_limit_bytes() {
+            NONE => NONE,
+            hard => hard - self.unused_reserve_bytes().min(hard),
+        }
     }
 
     /// What of the reserve is not used by those for whom it is.
@@ -116,7 +127,7 @@ impl Core {
                 let share = self.left_bytes(top).saturating_add(unused) / (2 * self.deal.seats());
                 let least = self.least_window_bytes();
                 short = ahead == Ahead::Full && share < least;
-                if !short && self.credit.called.load(Ordering::Relaxed) {
+                if ahead == Ahead::Full && !short && self.credit.called.load(Ordering::Relaxed) {
                     self.credit.called.store(false, Ordering::Relaxed);
                 }
                 if short { least.min(room) } else { share.min(room) }
@@ -125,7 +136,7 @@ impl Core {
         // A limit that was lowered below what is reserved: what is not used goes back.
         let wanted = wanted.min(top.saturating_add(unused).saturating_sub(self.ledger.reserved_bytes()));
         let more = wanted.saturating_sub(unused);
-        if more == 0 || self.ledger.try_reserve(more, top) { (wanted, short) } else { (unused.min(wanted), short) }
+        if more == 0 || self.try_reserve(cell, more) { (wanted, short) } else { (unused.min(wanted), short) }
     }
 
     /// After a window has shrunk: what it does not need any more.
@@ -136,28 +147,29 @@ impl Core {
         }
     }
 
-    /// Windows may be open again when two for everybody fit below the limit, or a quarter of it is free.
+    /// Windows may be open again when two for everybody fit below the limit (of writers that can spill: the lower one), or
+    /// a quarter of it is free.
     pub(crate) fn loosen(&self) {
         let window = match self.settings.fixes_quantum() {
             true => self.deal.room(&self.settings).saturating_add(1),
             false => LEAST_QUANTUM_BYTES,
         };
-        let hard = self.settings.hard_limit_bytes();
+        let (hard, top) = (self.settings.hard_limit_bytes(), self.least_top_bytes());
         let enough = window.saturating_mul(2 * self.deal.seats()).min(hard / 4);
-        if hard.saturating_sub(self.ledger.reserved_bytes()) >= enough {
+        if top.checked_sub(self.ledger.reserved_bytes()).is_some_and(|left| left >= enough) {
             // Not while somebody calls back. Relaxed: a window that stays closed a moment longer is right too.
             let _was = self.credit.state.compare_exchange(TIGHT, LOOSE, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
     /// Owner: a `try_` charge that the window does not cover. Nothing is stored before it is sure.
-    pub(crate) fn try_charge_outside(&self, cell: &Cell, bytes: usize) -> bool {
+    pub(crate) fn try_charge_outside(&self, cell: &Cell, bytes: usize) -> Result<(), Refusal> {
         let first = self.attempt_owned(cell, bytes);
         self.conclude(cell, bytes, first)
     }
 
     /// Owner: a `try_` charge that was stored within a window which was moved meanwhile.
-    pub(crate) fn try_charge_stored(&self, cell: &Cell, bytes: usize) -> bool {
+    pub(crate) fn try_charge_stored(&self, cell: &Cell, bytes: usize) -> Result<(), Refusal> {
         let first = {
             let mut window = cell.window.lock();
             let surplus = self.fold(cell, &mut window);
@@ -173,14 +185,14 @@ impl Core {
     }
 
     /// Anybody, shared form: a `try_` charge that the window does not cover.
-    pub(crate) fn try_charge_shared_outside(&self, cell: &Cell, bytes: usize) -> bool {
+    pub(crate) fn try_charge_shared_outside(&self, cell: &Cell, bytes: usize) -> Result<(), Refusal> {
         let first = self.attempt_shared(cell, bytes);
         self.conclude(cell, bytes, first)
     }
 
     /// Anybody, shared form: one that was stored within a window which was moved meanwhile. Others may have stored theirs
     /// too, and wait for the lock: only what this one lacks is reserved.
-    pub(crate) fn try_charge_shared_stored(&self, cell: &Cell, bytes: usize) -> bool {
+    pub(crate) fn try_charge_shared_stored(&self, cell: &Cell, bytes: usize) -> Result<(), Refusal> {
         let first = {
             let mut window = cell.window.lock();
             let need = window.need(cell.hot.held.fetch_add(0, Ordering::Relaxed)).min(bytes);
@@ -249,9 +261,21 @@ impl Core {
         Attempt { answer, settled: Settled { surplus, ..settled } }
     }
 
+    /// Reserves `bytes` for `cell`, unless that passes what it may reserve up to.
+    fn try_reserve(&self, cell: &Cell, bytes: usize) -> bool {
+        let Some(sum) = self.ledger.try_reserve(bytes, self.top_bytes(cell)) else { return false };
+        // The top falls when others use less of the reserve, and they say so before they give back: a sum that lacks their
+        // bytes has to be looked at with the top that lacks them too.
+        if cell.has_arena() && sum > self.top_bytes(cell) && !mutant("reserve_checked_before_only") {
+            self.ledger.give_back(bytes);
+            return false;
+        }
+        true
+    }
+
     /// Reserves what `cell` needs, and lets its reach say so.
     fn try_reserve_for(&self, cell: &Cell, window: &mut Window, need: usize) -> bool {
-        let granted = self.ledger.try_reserve(need, self.top_bytes(cell)) || mutant("over_the_limit");
+        let granted = self.try_reserve(cell, need) || mutant("over_the_limit");
         if granted {
             window.ahead = window.ahead.saturating_add(need);
         }
@@ -259,7 +283,7 @@ impl Core {
     }
 
     /// After a first attempt: the answer, or a second attempt once all idle credit is back. Under no lock.
-    fn conclude(&self, cell: &Cell, bytes: usize, first: Attempt) -> bool {
+    fn conclude(&self, cell: &Cell, bytes: usize, first: Attempt) -> Result<(), Refusal> {
         let Attempt { mut answer, mut settled } = first;
         if answer == Answer::Short {
             let again = || match cell.form {
@@ -279,7 +303,19 @@ impl Core {
             }
         }
         self.after_settling(cell, settled);
-        answer == Answer::Granted
+        match answer {
+            Answer::Granted => Ok(()),
+            Answer::Refused if bytes > MAX_BYTES || cell.cap().is_none() => Err(Refusal::Overflow),
+            Answer::Refused => Err(Refusal::WriterCap),
+            Answer::Short if self.keeps_reserve_from(cell, bytes) => Err(Refusal::Reserve),
+            Answer::Short => Err(Refusal::HardLimit),
+        }
+    }
+
+    /// The limit itself has room for `bytes`, and the reserve is why they were refused.
+    fn keeps_reserve_from(&self, cell: &Cell, bytes: usize) -> bool {
+        let hard = self.settings.hard_limit_bytes();
+        self.top_bytes(cell) < hard && self.ledger.reserved_bytes().saturating_add(bytes) <= hard
     }
 
     /// Closes every window, and runs `then` while nobody takes ahead. Answers how the lagged sum moved, too: who called
@@ -294,17 +330,33 @@ impl Core {
         (moved, answer)
     }
 
-    /// What exists was recorded beyond the hard limit: idle credit is called back, and what is over then is an overdraft.
+    /// What exists was recorded beyond the limit of `cell`: idle credit is called back, and what is over the hard limit then
+    /// is an overdraft.
     pub(crate) fn overdrawn(&self, cell: &Cell) {
-        if !self.ledger.all_closed() {
-            let (moved, ()) = self.calling_back(|| ());
-            self.after_publish(moved);
-        }
-        let over = self.ledger.reserved_bytes().saturating_sub(self.settings.hard_limit_bytes());
+        let over = self.call_all_back(|| self.ledger.reserved_bytes().saturating_sub(self.settings.hard_limit_bytes()));
         if over > 0 {
             self.ledger.overdrawn(over);
             self.telemetry.overdrawn(&cell.name, over);
         }
+    }
+
+    /// More is reserved than may be since a limit fell, or since bytes went to writers that can spill: idle credit is called
+    /// back, or it could still be used. While a limit falls, some cell may reserve by the old one after others were moved
+    /// by the new.
+    pub(crate) fn call_back_if_over(&self) {
+        if self.ledger.reserved_bytes() > self.least_top_bytes() {
+            self.call_all_back(|| ());
+        }
+    }
+
+    /// Every window closed, and none open until there is room; `then` runs while nobody takes ahead. Under no lock.
+    fn call_all_back<R>(&self, then: impl FnOnce() -> R) -> R {
+        if self.credit.is_short() && self.ledger.all_closed() {
+            return then();
+        }
+        let (moved, answer) = self.calling_back(then);
+        self.after_publish(moved);
+        answer
     }
 
     /// The line leaves too little for a window: idle windows are called back, once for each time that this comes about, and
@@ -312,7 +364,7 @@ impl Core {
     pub(crate) fn call_idle_back(&self, asker: &Cell) {
         let ahead = self.ledger.reserved_bytes().saturating_sub(self.ledger.published_bytes());
         let much = ahead > self.least_window_bytes().saturating_mul(2 * self.deal.seats());
-        if !self.barrier || !(much || !self.credit.called.load(Ordering::Relaxed)) {
+        if !self.barrier || (!much && self.credit.called.load(Ordering::Relaxed)) {
             return;
         }
         self.credit.called.store(true, Ordering::Relaxed);

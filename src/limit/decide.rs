@@ -17,16 +17,18 @@
 //! not needed.
 
 use super::arena_cell::{ArenaCell, State, Word};
+use super::between::Between;
 use super::cell::Cell;
 use super::core::Core;
 use super::decision::{Decision, PressureSource, Shortfall};
+use super::record::{self, Asked, History};
 use super::selector::{self, ArenaView, LargestFirst, Plan};
 use super::signal::Pressure;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, fence, mutant};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a notifier adds to `pending`.
 pub(crate) const NOTICE: u64 = 1;
@@ -42,6 +44,10 @@ pub(crate) struct Decider {
     line: CachePadded<AtomicUsize>,
     /// A shortfall lasts: an arena that can be asked is a reason to decide, and so is its end.
     alert: AtomicBool,
+    /// Pressure of the process or the machine up to this is covered by what is in flight.
+    calm: AtomicUsize,
+    /// Between two walks decisions may do without one. Relaxed: a hint.
+    rests: AtomicBool,
     /// What the source said last. Relaxed: numbers only, stored before `pending` is raised.
     pub(crate) system_short: AtomicUsize,
     pub(crate) process_over: AtomicUsize,
@@ -49,12 +55,14 @@ pub(crate) struct Decider {
     memory: Mutex<Memory>,
 }
 
-/// What the decider keeps between decisions; taken out while it works, so no lock is held then.
+/// What the decider keeps between decisions. It takes the scratch out while it works, so no lock is held then, and the rest
+/// can be read.
 #[derive(Debug, Default)]
 struct Memory {
     scratch: Scratch,
+    between: Between,
     shortfall: Option<Shortfall>,
-    last: Option<Arc<Decision>>,
+    history: History,
 }
 
 #[derive(Debug, Default)]
@@ -64,24 +72,30 @@ struct Scratch {
     plan: Plan,
 }
 
-/// Victims that a record names; the rest is a number.
-const NAMED_VICTIMS: usize = 32;
-
-/// What came of asking.
-#[derive(Default)]
-struct Asked {
-    bytes: usize,
-    count: usize,
-    victims: Vec<(String, usize)>,
-    wakers: Vec<Arc<Waker>>,
+/// What a decision leaves in force.
+pub(crate) struct Verdict {
+    /// It looked at every writer.
+    pub(crate) walked: bool,
+    /// What is in flight, those included that were asked just now.
+    pub(crate) covered_bytes: usize,
+    /// All that can be asked is asked, and it is not enough.
+    pub(crate) short: bool,
+    /// Those that the last walk has left are asked, and it is not enough: there has to be a walk.
+    pub(crate) unmet: bool,
+    pub(crate) shortfall: Option<Shortfall>,
+    pub(crate) record: Option<Decision>,
+    pub(crate) wakers: Vec<Arc<Waker>>,
 }
 
-/// What one look found.
-struct Look {
-    exact_bytes: usize,
-    published_bytes: usize,
-    overage_bytes: usize,
-    source: PressureSource,
+/// What one look found, and the settings that it was held against.
+pub(crate) struct Look {
+    pub(crate) budget_bytes: usize,
+    pub(crate) floor_bytes: usize,
+    pub(crate) exact_bytes: usize,
+    pub(crate) kept_free_bytes: usize,
+    pub(crate) published_bytes: usize,
+    pub(crate) overage_bytes: usize,
+    pub(crate) source: PressureSource,
 }
 
 impl Decider {
@@ -90,6 +104,8 @@ impl Decider {
             pending: CachePadded::new(AtomicU64::new(0)),
             line: CachePadded::new(AtomicUsize::new(budget_bytes)),
             alert: AtomicBool::new(false),
+            calm: AtomicUsize::new(0),
+            rests: AtomicBool::new(false),
             system_short: AtomicUsize::new(0),
             process_over: AtomicUsize::new(0),
             started: Instant::now(),
@@ -98,7 +114,12 @@ impl Decider {
     }
 
     pub(crate) fn now_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.age().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Time since the limiter was built.
+    pub(crate) fn age(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Above this the lagged sum is a reason to decide; what the reserve keeps free comes off.
@@ -106,16 +127,27 @@ impl Decider {
         self.line.load(Ordering::Relaxed)
     }
 
-    fn pressure(&self) -> Pressure {
+    /// A shortfall lasts, and everybody who can be asked is asked.
+    pub(crate) fn lacks_victims(&self) -> bool {
+        self.alert.load(Ordering::Relaxed) && self.calm.load(Ordering::Relaxed) == usize::MAX
+    }
+
+    pub(crate) fn rests(&self) -> bool {
+        self.rests.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_rests(&self, rests: bool) {
+        self.rests.store(rests, Ordering::Relaxed);
+    }
+
+    pub(crate) fn pressure(&self) -> Pressure {
         Pressure::new(self.system_short.load(Ordering::Relaxed), self.process_over.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn shortfall(&self) -> Option<Shortfall> {
-        self.memory.lock().shortfall
-    }
-
-    pub(crate) fn last(&self) -> Option<Arc<Decision>> {
-        self.memory.lock().last.clone()
+    /// What people are told: the shortfall while it lasts, and the records, oldest first.
+    pub(crate) fn told(&self) -> (Option<Shortfall>, Vec<Arc<Decision>>) {
+        let memory = self.memory.lock();
+        (memory.shortfall, memory.history.all())
     }
 }
 
@@ -139,8 +171,8 @@ impl Core {
         // During a shortfall this arena is news if it can be asked now, or if the shortfall is over.
         let news = self.crossed()
             || match self.decider.alert.load(Ordering::Relaxed) {
-                true => self.eligible(arena) || self.relieved(),
-                false => self.decider.pressure().deepest_bytes() > 0,
+                true => self.relieved() || (self.eligible(arena) && !self.asks_itself(arena)),
+                false => self.pressed(),
             };
         if news {
             self.combine(NOTICE);
@@ -160,7 +192,7 @@ impl Core {
         let news = match self.decider.alert.load(Ordering::Relaxed) {
             // The end of a shortfall.
             true => self.crossed() || self.relieved(),
-            false => moved > 0 && (self.crossed() || self.decider.pressure().deepest_bytes() > 0),
+            false => moved > 0 && (self.crossed() || self.pressed()),
         };
         if news {
             self.combine(NOTICE);
@@ -180,19 +212,26 @@ impl Core {
         self.counted_bytes() > self.decider.line_bytes()
     }
 
+    /// There is more pressure from outside than what is in flight covers.
+    fn pressed(&self) -> bool {
+        self.decider.pressure().deepest_bytes() > self.decider.calm.load(Ordering::Relaxed)
+    }
+
     /// What the line is compared with: the lagged sum, and what of the reserve is not used.
-    fn counted_bytes(&self) -> usize {
+    pub(crate) fn counted_bytes(&self) -> usize {
         self.ledger.published_bytes().saturating_add(self.unused_reserve_bytes())
     }
 
     /// Nothing is over, by the lagged sum.
-    fn relieved(&self) -> bool {
+    pub(crate) fn relieved(&self) -> bool {
         self.counted_bytes() <= self.settings.budget_bytes() && self.decider.pressure().deepest_bytes() == 0
     }
 
     fn eligible(&self, arena: &ArenaCell) -> bool {
-        let view = view(arena, arena.word(), arena.bytes(), self.decider.now_ms());
-        view.is_eligible(self.settings.floor_bytes())
+        // The clock last: it costs more than the rest.
+        arena.bytes() >= self.settings.floor_bytes().max(1)
+            && arena.word().state() == State::Idle
+            && !(arena.was_exempt() && arena.exempt(self.decider.now_ms()))
     }
 
     /// Decides by what the source says now.
@@ -218,7 +257,7 @@ impl Core {
                 && !self.decider.alert.load(Ordering::Relaxed)
                 && self.relieved();
             if asked >= POLL || !quiet {
-                while self.decide_once() {}
+                while self.decide_once(asked) {}
             }
             if mutant("pending_stored") {
                 pending.store(0, Ordering::Release);
@@ -236,63 +275,93 @@ impl Core {
 
     /// Wakes an owner. A panic of the waker is its owner's affair and not that of the writer whose change brought it about,
     /// which may be in the middle of recording that change.
-    fn wake(&self, waker: &Waker) {
+    pub(crate) fn wake(&self, waker: &Waker) {
         if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake_by_ref())).is_err() {
             self.telemetry.user_code_panicked("waker");
         }
     }
 
-    /// One look and what follows from it. True if it has to be repeated: something was tightened, and a notifier may have
-    /// seen the looser value.
-    fn decide_once(&self) -> bool {
+    /// One decision and what follows from it. True if it has to be repeated: something was tightened, and a notifier may
+    /// have seen the looser value.
+    fn decide_once(&self, why: u64) -> bool {
         self.telemetry.decided();
-        let mut memory = std::mem::take(&mut *self.decider.memory.lock());
-        let budget = self.settings.budget_bytes();
-        let floor = self.settings.floor_bytes();
-        let look = self.look(&mut memory.scratch, budget);
-        let Scratch { words, views, plan } = &mut memory.scratch;
-        self.plan(views, floor, look.overage_bytes, plan);
-        let mut asked = self.request(words, views, plan);
-        let short = plan.shortfall_bytes > 0;
+        let (mut scratch, mut between, shortfall) = {
+            let mut memory = self.decider.memory.lock();
+            (std::mem::take(&mut memory.scratch), std::mem::take(&mut memory.between), memory.shortfall)
+        };
+        let (budget, floor) = (self.settings.budget_bytes(), self.settings.floor_bytes());
+        let rests = why < POLL && self.rests(&mut between, usize::try_from(why).unwrap_or(usize::MAX));
+        let rested = if rests { self.decide_resting(&mut between, shortfall, budget, floor) } else { None };
+        let verdict =
+            rested.unwrap_or_else(|| self.decide_walking(&mut scratch, &mut between, shortfall, budget, floor));
 
-        if asked.count > 0 {
-            let decision = self.record(&look, budget, plan, &mut asked);
-            self.telemetry.requested(&decision);
-            memory.last = Some(Arc::new(decision));
-        }
-        // An episode lasts until nothing is over any more: while spills in flight cover for it, it is not news.
-        if memory.shortfall.is_none() && short {
-            let shortfall = self.describe(&look, views, budget, floor, plan.shortfall_bytes);
-            self.telemetry.shortfall_began(&shortfall);
-            memory.shortfall = Some(shortfall);
-        } else if memory.shortfall.is_some() && look.overage_bytes == 0 {
-            self.telemetry.shortfall_ended();
-            memory.shortfall = None;
-        }
+        let lasts = verdict.shortfall.is_some();
+        // All of it is there before anybody is woken: a waker may ask for the snapshot.
+        let oldest = {
+            let mut memory = self.decider.memory.lock();
+            (memory.scratch, memory.between, memory.shortfall) = (scratch, between, verdict.shortfall);
+            verdict.record.and_then(|record| memory.history.add(record))
+        };
+        drop(oldest);
+        verdict.wakers.iter().for_each(|waker| self.wake(waker));
+
         // With a shortfall there is no line to cross: all that can be asked is asked.
-        let covered = plan.in_flight_bytes.saturating_add(asked.bytes);
-        let line = if short { usize::MAX } else { budget.saturating_add(covered) };
-        let lasts = memory.shortfall.is_some();
-        // The memory goes back before anybody is woken: a waker may ask for the snapshot.
-        *self.decider.memory.lock() = memory;
-        asked.wakers.iter().for_each(|waker| self.wake(waker));
-
+        let (line, calm) = match verdict.short {
+            true => (usize::MAX, usize::MAX),
+            false => (budget.saturating_add(verdict.covered_bytes), verdict.covered_bytes),
+        };
         let tightened = {
             let was = self.decider.line.swap(line, Ordering::AcqRel);
+            let was_calm = self.decider.calm.swap(calm, Ordering::AcqRel);
             let alerted = self.decider.alert.swap(lasts, Ordering::AcqRel);
-            line < was || (lasts && !alerted)
+            line < was || calm < was_calm || (lasts && !alerted)
         };
         fence(Ordering::SeqCst);
-        if !short && self.counted_bytes() > line {
+        if verdict.walked && !verdict.short && self.counted_bytes() > line {
             // The lagged sum is above what the walk found: releases are held back. Call them in, or every publish would
             // walk; without the barrier it does.
             self.settle_stale();
         }
-        tightened && !mutant("line_without_second_look")
+        verdict.unmet || (tightened && !mutant("line_without_second_look"))
+    }
+
+    /// A decision by a look at every writer.
+    fn decide_walking(
+        &self,
+        scratch: &mut Scratch,
+        between: &mut Between,
+        mut shortfall: Option<Shortfall>,
+        budget: usize,
+        floor: usize,
+    ) -> Verdict {
+        self.telemetry.walked();
+        let look = self.look(scratch, budget, floor);
+        let Scratch { words, views, plan } = scratch;
+        self.plan(views, floor, look.overage_bytes, plan);
+        let asked = self.request(words, views, plan);
+        self.remember(between, views, &plan.victims, floor);
+        let short = plan.shortfall_bytes > 0;
+
+        // An episode lasts until nothing is over any more: while spills in flight cover for it, it is not news.
+        let begins = shortfall.is_none() && short;
+        let record = (asked.count > 0 || begins).then(|| self.record(&look, views, plan, &asked));
+        if let Some(record) = &record {
+            self.telemetry.requested(record);
+        }
+        if begins {
+            let begun = self.describe(&look, views, plan.shortfall_bytes);
+            self.telemetry.shortfall_began(&begun);
+            shortfall = Some(begun);
+        } else if shortfall.is_some() && look.overage_bytes == 0 {
+            self.telemetry.shortfall_ended();
+            shortfall = None;
+        }
+        let covered_bytes = plan.in_flight_bytes.saturating_add(asked.covered_bytes);
+        Verdict { walked: true, covered_bytes, short, unmet: false, shortfall, record, wakers: asked.wakers }
     }
 
     /// Words first, then arenas, then cells.
-    fn look(&self, scratch: &mut Scratch, budget: usize) -> Look {
+    fn look(&self, scratch: &mut Scratch, budget: usize, floor: usize) -> Look {
         let Scratch { words, views, .. } = scratch;
         let now = self.decider.now_ms();
         self.registry.arenas.walk(|arenas| {
@@ -314,17 +383,18 @@ impl Core {
         } else {
             self.registry.exact_bytes(|_| true)
         };
-        let pressure = self.decider.pressure();
-        // The terms overlap: the deepest counts, never their sum.
-        let (overage_bytes, source) = [
-            (exact_bytes.saturating_add(self.kept_free_bytes()).saturating_sub(budget), PressureSource::Budget),
-            (pressure.system_short_bytes, PressureSource::System),
-            (pressure.process_over_bytes, PressureSource::Process),
-        ]
-        .into_iter()
-        .reduce(|deepest, next| if next.0 > deepest.0 { next } else { deepest })
-        .unwrap_or((0, PressureSource::Budget));
-        Look { exact_bytes, published_bytes: self.ledger.published_bytes(), overage_bytes, source }
+        let kept_free_bytes = self.kept_free_bytes();
+        let (overage_bytes, source) = self.overage(exact_bytes.saturating_add(kept_free_bytes), budget);
+        let published_bytes = self.ledger.published_bytes();
+        Look {
+            budget_bytes: budget,
+            floor_bytes: floor,
+            exact_bytes,
+            kept_free_bytes,
+            published_bytes,
+            overage_bytes,
+            source,
+        }
     }
 
     /// What of the reserve those for whom it is do not use, exact.
@@ -356,55 +426,14 @@ impl Core {
         self.registry.arenas.walk(|arenas| {
             for &index in &plan.victims {
                 let view = &views[index];
-                asked.bytes = asked.bytes.saturating_add(view.bytes);
-                // The list may have changed since the look.
-                let arena = match arenas.get(index).filter(|arena| arena.id == view.id) {
-                    Some(arena) => arena,
-                    None => match arenas.iter().find(|arena| arena.id == view.id) {
-                        Some(arena) => arena,
-                        None => continue,
-                    },
-                };
-                if !arena.request(words[index], view.bytes) {
-                    continue;
+                asked.covered_bytes = asked.covered_bytes.saturating_add(view.bytes);
+                match record::find(arenas, index, view.id) {
+                    Some(arena) if arena.request(words[index], view.bytes) => asked.hit(arena, view.bytes),
+                    _ => asked.missed(index),
                 }
-                asked.count += 1;
-                if asked.victims.len() < NAMED_VICTIMS {
-                    asked.victims.push((arena.full_name(), view.bytes));
-                }
-                asked.wakers.extend(arena.waker.lock().clone());
             }
         });
         asked
-    }
-
-    fn record(&self, look: &Look, budget: usize, plan: &Plan, asked: &mut Asked) -> Decision {
-        Decision {
-            at: self.decider.started.elapsed(),
-            exact_bytes: look.exact_bytes,
-            published_bytes: look.published_bytes,
-            granted_bytes: self.ledger.granted_bytes(),
-            budget_bytes: (budget != usize::MAX).then_some(budget),
-            overage_bytes: look.overage_bytes,
-            in_flight_bytes: plan.in_flight_bytes,
-            source: look.source,
-            requests: asked.count,
-            victims: std::mem::take(&mut asked.victims),
-            shortfall_bytes: plan.shortfall_bytes,
-        }
-    }
-
-    fn describe(&self, look: &Look, views: &[ArenaView], budget: usize, floor: usize, missing: usize) -> Shortfall {
-        let arena_bytes = views.iter().fold(0usize, |sum, view| sum.saturating_add(view.bytes));
-        let persistent_bytes = look.exact_bytes.saturating_sub(arena_bytes);
-        Shortfall {
-            source: look.source,
-            missing_bytes: missing,
-            persistent_bytes,
-            floor_sum_bytes: floor.saturating_mul(views.len()),
-            writers: views.len(),
-            writers_that_fit: budget.saturating_sub(persistent_bytes) / floor.max(1),
-        }
     }
 
     /// Publishes on behalf of those who hold releases back.
@@ -420,7 +449,7 @@ impl Core {
     }
 }
 
-fn view(arena: &ArenaCell, word: Word, bytes: usize, now_ms: u64) -> ArenaView {
+pub(crate) fn view(arena: &ArenaCell, word: Word, bytes: usize, now_ms: u64) -> ArenaView {
     let mut view = ArenaView::new(arena.id, bytes);
     view.in_flight = word.state() != State::Idle;
     view.in_flight_bytes = word.covers_bytes(bytes);

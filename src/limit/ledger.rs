@@ -111,20 +111,20 @@ impl Ledger {
         sum
     }
 
-    /// Reserves `bytes` more, unless all that is reserved would pass `limit`.
-    pub(crate) fn try_reserve(&self, bytes: usize, limit: usize) -> bool {
+    /// Reserves `bytes` more, unless all that is reserved would pass `limit`. Answers what is reserved then.
+    pub(crate) fn try_reserve(&self, bytes: usize, limit: usize) -> Option<usize> {
         // From a read-modify-write and not a load, so that a model explores every order.
         let mut reserved = self.sums.reserved.fetch_add(0, Ordering::Relaxed);
         loop {
             let sum = clamp(reserved).saturating_add(bytes);
             if sum > limit {
-                return false;
+                return None;
             }
             let new = reserved.wrapping_add(bytes);
             match self.sums.reserved.compare_exchange_weak(reserved, new, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
                     self.raise_peak(sum);
-                    return true;
+                    return Some(sum);
                 }
                 Err(seen) => reserved = seen,
             }

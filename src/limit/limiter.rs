@@ -5,12 +5,13 @@ use super::cell::Form;
 use super::core::Core;
 use super::decide::POLL;
 use super::effective::Effective;
+use super::explain::Explanation;
 use super::reconcile::Drift;
 use super::reporter::Reporter;
 use super::settings::{Budget, NONE, Wanted};
 use super::shared::SharedReporter;
 use super::snapshot::Snapshot;
-use crate::error::ConfigError;
+use crate::error::{ConfigError, ReserveError};
 use crate::telemetry::Stats;
 use std::sync::Arc;
 
@@ -162,6 +163,27 @@ impl GlobalMemoryLimiter {
     /// Every writer, the largest first.
     pub fn snapshot(&self) -> Snapshot {
         self.core().snapshot()
+    }
+
+    /// Says what a refusal of this limiter comes from: the setting to change, who holds most, and what could be spilled. A
+    /// walk over all writers and arenas, as of now and not as of the refusal, which itself walks nothing: ask when somebody
+    /// wants to know, not on every refusal.
+    ///
+    /// Waits for nobody but a writer that registers at this moment.
+    ///
+    /// ```
+    /// use plimsoll::{GlobalMemoryLimiter, KIB};
+    /// let limiter = GlobalMemoryLimiter::builder().unlimited().writer_cap_bytes(100 * KIB).build()?;
+    /// let reporter = limiter.reporter("logs/message");
+    /// let scratch = reporter.reserve(64 * KIB);
+    /// let refused = reporter.try_reserve(50 * KIB).unwrap_err();
+    /// let why = limiter.explain(&refused);
+    /// assert_eq!((why.setting, why.holders), (Some("writer_cap_bytes"), vec![("logs/message".to_owned(), 64 * KIB)]));
+    /// # drop((scratch, reporter));
+    /// # Ok::<(), plimsoll::ConfigError>(())
+    /// ```
+    pub fn explain(&self, error: &ReserveError) -> Explanation {
+        self.core().explain(error)
     }
 
     /// Every setting in force and where it came from.

@@ -66,4 +66,13 @@ impl Core {
             panic!("plimsoll: {} released {surplus} bytes more than it held", cell.name);
         }
     }
+
+    /// A reservation, an arena or a workspace was changed through an account that is not its own.
+    pub(crate) fn wrong_account(&self, holder: &str, owner: &str, given: &str, bytes: usize) {
+        self.telemetry.wrong_reporter(holder, owner, given, bytes);
+        // Not while unwinding: a second panic would end the process.
+        if cfg!(debug_assertions) && !std::thread::panicking() {
+            panic!("plimsoll: {holder} of {owner} was changed through {given}");
+        }
+    }
 }

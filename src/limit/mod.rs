@@ -3,17 +3,18 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `limiter`, `builder`, `global` | the handle, how it is made, the process's own |
-//! | `reporter`, `shared`, `account`, `reservation`, `replacement`, `arena`, `spill` | what a writer holds in its hands |
-//! | `cell`, `window`, `deal`, `credit`, `moving`, `transfer`, `refusal`, `mistakes` | one writer's words: the fast path, the slow one, how large a window is, what bounds it, who moves it |
+//! | `reporter`, `shared`, `account`, `workspace`, `reservation`, `replacement`, `arena`, `spill` | what a writer holds in its hands |
+//! | `cell`, `window`, `deal`, `credit`, `moving`, `transfer`, `refusal`, `mistakes`, `workspace_cell` | one writer's words: the fast path, the slow one, how large a window is, what bounds it, who moves it |
 //! | `ledger`, `registry`, `reconcile`, `core`, `settings` | what all writers of a limiter share |
-//! | `arena_cell`, `decide`, `decision`, `sampling`, `selector`, `signal` | who must spill, when and why |
-//! | `snapshot`, `effective` | what an operator sees |
+//! | `arena_cell`, `decide`, `between`, `record`, `decision`, `sampling`, `selector`, `signal` | who must spill, when and why |
+//! | `snapshot`, `effective`, `explain` | what an operator sees |
 //!
 //! Imports go from the first rows to the later ones; `selector` and `signal` know nobody.
 
 mod account;
 mod arena;
 mod arena_cell;
+mod between;
 mod builder;
 mod cell;
 mod core;
@@ -22,12 +23,14 @@ mod deal;
 mod decide;
 mod decision;
 mod effective;
+mod explain;
 mod global;
 mod ledger;
 mod limiter;
 mod mistakes;
 mod moving;
 mod reconcile;
+mod record;
 mod refusal;
 mod registry;
 mod replacement;
@@ -42,12 +45,15 @@ mod snapshot;
 mod spill;
 mod transfer;
 mod window;
+mod workspace;
+mod workspace_cell;
 
 pub use account::Account;
 pub use arena::ArenaHandle;
 pub use builder::LimiterBuilder;
-pub use decision::{Decision, PressureSource, Shortfall};
+pub use decision::{Decision, PassedOver, PassedOverCounts, PressureSource, Shortfall};
 pub use effective::{Effective, Origin};
+pub use explain::Explanation;
 pub use limiter::{ClosedLimiter, GlobalMemoryLimiter};
 pub use reconcile::Drift;
 pub use replacement::Replacement;
@@ -58,5 +64,6 @@ pub use shared::SharedReporter;
 pub use signal::{Pressure, ScriptedSignals, SignalSource};
 pub use snapshot::{ArenaSnapshot, Snapshot, WriterSnapshot};
 pub use spill::SpillGuard;
+pub use workspace::{Workspace, WorkspaceAccount};
 
 pub(crate) use ledger::Ledger;

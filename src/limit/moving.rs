@@ -10,11 +10,8 @@ use super::cell::Cell;
 use super::core::Core;
 use super::credit::Ahead;
 use super::window::{Window, close};
-use crate::sync::{MutexGuard, process_barrier};
+use crate::sync::{BATCH, MutexGuard, process_barrier};
 use std::sync::Arc;
-
-/// Cells whose windows are closed under one barrier: owners wait meanwhile, so not too many.
-const BATCH: usize = 64;
 
 type Batch<'a> = [Option<(&'a Cell, MutexGuard<'a, Window>)>; BATCH];
 

@@ -4,7 +4,7 @@ use super::arena::ArenaHandle;
 use super::arena_cell::ArenaCell;
 use super::cell::Handle;
 use super::reservation::Reservation;
-use crate::error::ReserveError;
+use crate::error::{Refusal, ReserveError};
 use std::cell::Cell as NotSync;
 use std::marker::PhantomData;
 
@@ -78,14 +78,14 @@ impl Reporter {
     /// [`ReserveError`] if the total would pass the cap, or what a counter can hold; then nothing has changed.
     #[inline(always)]
     pub fn try_charge(&self, bytes: usize) -> Result<(), ReserveError> {
-        if self.handle.0.try_charge(bytes) { Ok(()) } else { Err(self.refusal(bytes)) }
+        self.handle.0.try_charge(bytes).map_err(|kind| self.refusal(bytes, kind))
     }
 
     #[cold]
     #[inline(never)]
-    fn refusal(&self, bytes: usize) -> ReserveError {
+    fn refusal(&self, bytes: usize, kind: Refusal) -> ReserveError {
         let cell = &self.handle.0;
-        cell.core.refusal(cell, bytes)
+        cell.core.refusal(cell, bytes, kind)
     }
 
     /// Charges `bytes` and answers the reservation that gives them back. Cannot be refused.

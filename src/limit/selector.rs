@@ -48,6 +48,9 @@ pub trait SpillSelector: Send + Sync + fmt::Debug {
     fn select(&self, arenas: &[ArenaView], floor_bytes: usize, need_bytes: usize, victims: &mut Vec<usize>);
 }
 
+/// How many are put in order at first.
+const FIRST_PART: usize = 32;
+
 /// The default: the largest arena first, the older one of two alike, until the need is covered.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LargestFirst;
@@ -59,14 +62,26 @@ impl SpillSelector for LargestFirst {
 
     fn select(&self, arenas: &[ArenaView], floor_bytes: usize, need_bytes: usize, victims: &mut Vec<usize>) {
         victims.extend((0..arenas.len()).filter(|&index| arenas[index].is_eligible(floor_bytes)));
-        victims.sort_unstable_by_key(|&index| (std::cmp::Reverse(arenas[index].bytes), arenas[index].id));
-        let mut covered = 0usize;
-        let enough = victims.iter().position(|&index| {
-            let before = covered;
-            covered = covered.saturating_add(arenas[index].bytes);
-            before >= need_bytes
-        });
-        victims.truncate(enough.unwrap_or(victims.len()));
+        let order = |&index: &usize| (std::cmp::Reverse(arenas[index].bytes), arenas[index].id);
+        // A part is put in order at a time: of thousands a few are enough.
+        let (mut ordered, mut part, mut covered) = (0, FIRST_PART, 0usize);
+        while ordered < victims.len() {
+            let end = (ordered + part).min(victims.len());
+            if end < victims.len() {
+                victims[ordered..].select_nth_unstable_by_key(end - ordered, order);
+            }
+            victims[ordered..end].sort_unstable_by_key(order);
+            for place in ordered..end {
+                if covered >= need_bytes {
+                    return victims.truncate(place);
+                }
+                covered = covered.saturating_add(arenas[victims[place]].bytes);
+            }
+            if covered >= need_bytes {
+                return victims.truncate(end);
+            }
+            (ordered, part) = (end, part * 4);
+        }
     }
 }
 
@@ -206,6 +221,26 @@ mod tests {
             (vec![1], vec![1, 2], vec![1, 2], vec![1, 2, 0])
         );
         assert_eq!((named(4, 100), named(1, 0)), (vec![1, 2], vec![]));
+    }
+
+    #[test]
+    fn of_hundreds_the_same_are_chosen_in_the_same_order_as_of_a_few() {
+        let sizes: Vec<usize> = (0..700).map(|index| index * 7_919 % 701).collect();
+        let views = arenas(&sizes);
+        let mut all: Vec<usize> = (0..700).filter(|&index| sizes[index] >= 3).collect();
+        all.sort_by_key(|&index| (std::cmp::Reverse(sizes[index]), index));
+        let mut need = 0;
+        for count in 0..=all.len() {
+            let mut victims = Vec::new();
+            LargestFirst.select(&views, 3, need, &mut victims);
+            assert_eq!(victims, all[..count], "{need}");
+            need += all.get(count).map_or(1, |&index| sizes[index]);
+        }
+        assert_eq!(
+            planned(&LargestFirst, &views, 3, need + 10).victims.len(),
+            all.len(),
+            "all of them, and not enough"
+        );
     }
 
     #[derive(Debug)]

@@ -66,7 +66,7 @@ impl SharedReporter {
     /// [`ReserveError`] if the total would pass the cap; then nothing has changed.
     pub fn try_charge(&self, bytes: usize) -> Result<(), ReserveError> {
         let cell = &self.handle.0;
-        if cell.try_charge_shared(bytes) { Ok(()) } else { Err(cell.core.refusal(cell, bytes)) }
+        cell.try_charge_shared(bytes).map_err(|kind| cell.core.refusal(cell, bytes, kind))
     }
 
     /// Charges `bytes` and answers the reservation that gives them back. Cannot be refused.

@@ -74,8 +74,11 @@ pub struct Snapshot {
     pub in_flight_bytes: usize,
     /// The shortfall, while it lasts.
     pub shortfall: Option<Shortfall>,
-    /// The last decision that asked for a spill.
+    /// The last of the decisions below.
     pub last_decision: Option<Arc<Decision>>,
+    /// The last 64 decisions that asked for a spill, or with which a shortfall began, oldest first. Those before are
+    /// forgotten; [`Decision::number`] says how many there were.
+    pub decisions: Vec<Arc<Decision>>,
     /// Every live writer, by held bytes descending, then by name.
     pub writers: Vec<WriterSnapshot>,
 }
@@ -105,6 +108,7 @@ impl Core {
             .collect();
         writers.sort_by(|a, b| b.held_bytes.cmp(&a.held_bytes).then_with(|| a.name.cmp(&b.name)));
         let budget = self.settings.budget_bytes();
+        let (shortfall, decisions) = self.decider.told();
         Snapshot {
             limiter: self.telemetry.name().to_owned(),
             held_bytes: writers.iter().map(|writer| writer.held_bytes).sum(),
@@ -112,8 +116,9 @@ impl Core {
             lag_bound_bytes: self.ledger.granted_bytes(),
             budget_bytes: (budget != usize::MAX).then_some(budget),
             in_flight_bytes: writers.iter().map(WriterSnapshot::in_flight_bytes).sum(),
-            shortfall: self.decider.shortfall(),
-            last_decision: self.decider.last(),
+            shortfall,
+            last_decision: decisions.last().cloned(),
+            decisions,
             writers,
         }
     }

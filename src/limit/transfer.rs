@@ -10,11 +10,17 @@ use crate::sync::{Ordering, fence, own_load};
 impl Core {
     /// The caller owns `to`. Nobody's code runs between the two sides.
     pub(crate) fn transfer(&self, from: &Cell, to: &Cell, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
         let transfer = self.registry.transfer();
         let out = self.take_out(from, bytes);
         let settled = out.and(self.put_in(to, bytes));
         drop(transfer);
         self.after_settling(to, settled);
+        if to.has_arena() && !from.has_arena() {
+            self.reserve_is_used_less();
+        }
     }
 
     /// One side of a transfer: `bytes` less are held and published here, and stay reserved.

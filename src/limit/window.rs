@@ -47,7 +47,7 @@ pub(crate) struct Settled {
     pub(crate) moved: isize,
     /// What the line leaves is no longer worth a window.
     pub(crate) short: bool,
-    /// What exists is recorded beyond the hard limit.
+    /// What exists is recorded beyond what the cell may reserve up to.
     pub(crate) over: bool,
     /// A mistake took the total below zero by so much; it is mended.
     pub(crate) surplus: Option<usize>,
@@ -194,7 +194,7 @@ impl Core {
         let need = window.need(held);
         let recorded = need.min(charged);
         let spent = if mutant("unreserved_is_spent") { held } else { held.wrapping_sub(need - recorded) };
-        let over = recorded > 0 && self.ledger.reserve(recorded) > self.settings.hard_limit_bytes();
+        let over = recorded > 0 && self.ledger.reserve(recorded) > self.top_bytes(cell);
         let moved = (spent.wrapping_sub(window.base) as isize)
             .wrapping_sub(returned.wrapping_sub(window.returned_published) as isize);
         // What is reserved for it and was not used, and what came back without its owner.
@@ -256,8 +256,9 @@ impl Core {
 
     /// Stores the ends of a window; under the cell's lock.
     pub(crate) fn open(&self, cell: &Cell, window: &Window) {
-        let hi = window.base.saturating_add(window.ahead).min(MAX_BYTES);
-        let lo = window.base.saturating_sub(window.room);
+        // A caller's mistake may have taken the base below 0: then every charge comes to the slow path, which mends it.
+        let hi = clamp(window.reach() as usize);
+        let lo = clamp(window.base).saturating_sub(window.room);
         // Relaxed: the ends carry nothing; whoever closes a window orders itself by the barrier and the lock.
         cell.hot.lo.store(lo, Ordering::Relaxed);
         cell.hot.try_hi.store(hi.min(cell.cap_bytes.load(Ordering::Relaxed)), Ordering::Relaxed);

@@ -4,6 +4,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::Result;
+use crate::explained::Explained;
 use crate::manifest::Kind;
 use crate::query::Index;
 use crate::segment::{FORMAT_VERSION, FieldStats, Part};
@@ -27,9 +28,12 @@ pub struct Inspected {
     pub input_sha256: String,
     pub bytes: PartBytes,
     pub fields: Vec<InspectedField>,
+    /// If the build was asked for it.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub explain: Option<Explained>,
 }
 
-/// Bytes of an index by part.
+/// Bytes of an index by part: of the files that belong to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PartBytes {
     /// Dictionaries, and postings small enough to lie in them.
@@ -53,7 +57,7 @@ pub struct InspectedField {
 /// Inspects the index in `dir`.
 ///
 /// # Errors
-/// As [`Index::open`], and if a dictionary is damaged.
+/// As [`Index::open`] and [`Explained::read`], and if a dictionary is damaged.
 pub fn inspect(dir: &Path) -> Result<Inspected> {
     let index = Index::open(dir)?;
     let manifest = index.manifest();
@@ -77,6 +81,7 @@ pub fn inspect(dir: &Path) -> Result<Inspected> {
         input_sha256: manifest.input_sha256.clone(),
         bytes,
         fields,
+        explain: Explained::read(dir)?,
     })
 }
 

@@ -8,13 +8,13 @@
 //! | [`writer`] | one field of one batch in memory: vocabulary, posting arena |
 //! | [`run`] | spilled runs and their bounded merge |
 //! | [`segment`] | the files of a segment: written once, read by position |
-//! | [`manifest`] | what an index folder holds |
+//! | [`manifest`], [`explained`] | what an index folder holds: the index, and why its writers spilled |
 //! | [`build`] | threads, admission, spills, publish |
 //! | [`accounting`] | off, per term (the reference's way) or batched (plimsoll's) |
 //! | [`query`], [`verify`], [`inspect`], [`expand`], [`compare`] | the other commands |
 //! | [`cli`] | options, sizes, exit codes, tables, progress |
 //!
-//! Imports go one way: `cli` uses the commands, those use `build`, `segment` and `manifest`, and these use `input`,
+//! Imports go one way: `cli` uses the commands, those use `build`, `segment`, `manifest` and `explained`, and these use `input`,
 //! `token`, `writer` and `run`; only `accounting` and `build` know plimsoll.
 pub mod accounting;
 pub mod build;
@@ -22,6 +22,7 @@ pub mod cli;
 pub mod compare;
 pub mod error;
 pub mod expand;
+pub mod explained;
 pub mod input;
 pub mod inspect;
 pub mod manifest;

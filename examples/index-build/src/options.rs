@@ -88,6 +88,8 @@ pub struct BuildOptions {
     pub sync: Sync,
     pub skip_bad: bool,
     pub force: bool,
+    /// Also tell the decisions of the build, and keep them in the index folder.
+    pub explain: bool,
 }
 
 impl Default for BuildOptions {
@@ -111,6 +113,7 @@ impl Default for BuildOptions {
             sync: Sync::Final,
             skip_bad: false,
             force: false,
+            explain: false,
         }
     }
 }

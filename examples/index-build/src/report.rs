@@ -1,6 +1,8 @@
 //! What a build answers: the keys of the command's JSON object, in the contract's names.
 use serde::Serialize;
 
+use crate::explained::Explained;
+
 /// Figures of one finished build. Bytes are bytes, times are seconds; `None` prints as null.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct BuildReport {
@@ -41,4 +43,7 @@ pub struct BuildReport {
     pub held_at_end_bytes: usize,
     pub published_at_end_bytes: usize,
     pub index_sha256: String,
+    /// If it was asked for.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub explain: Option<Explained>,
 }

@@ -187,6 +187,45 @@ fn loom_mutant_a_limit_is_lowered_and_no_window_moved() {
     fails("lowered_without_moving", limit_lowered_against_grant);
 }
 
+/// The same while the writer takes and gives back within its window.
+fn limit_lowered_while_a_writer_takes_and_gives_back() -> (bool, bool, bool) {
+    let limiter = limited(10, 8);
+    let writer = limiter.reporter("writer");
+    let lowered = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&lowered);
+    let (account, (first, late, second), _) = at_once(
+        (writer, seen),
+        |(writer, seen)| {
+            let first = writer.try_charge(6).is_ok();
+            writer.release(if first { 6 } else { 0 });
+            let late = seen.load(SeqCst);
+            let second = writer.try_charge(6).is_ok();
+            writer.release(if second { 6 } else { 0 });
+            (first, late, second)
+        },
+        || {
+            limiter.set_hard_limit_bytes(Some(5)).expect("valid");
+            lowered.store(true, SeqCst);
+            true
+        },
+    );
+    assert!(!(late && second), "granted past a limit that was in force");
+    drop(account);
+    assert_nothing_left(&limiter);
+    (first, late, second)
+}
+
+#[test]
+fn loom_what_is_given_back_above_a_lowered_limit_is_not_taken_again() {
+    let seen = outcomes(limit_lowered_while_a_writer_takes_and_gives_back);
+    assert!(seen.is_superset(&[(true, false, true), (true, true, false), (false, true, false)].into()), "{seen:?}");
+}
+
+#[test]
+fn loom_mutant_windows_stay_open_above_the_limit() {
+    fails("open_above_the_limit", limit_lowered_while_a_writer_takes_and_gives_back);
+}
+
 /// Two threads ask for 6 each of 10 through one shared account.
 fn shared_at_the_limit() -> (bool, bool) {
     let limiter = limited(10, 4);
@@ -262,4 +301,64 @@ fn overdraft_against_grant() -> (bool, usize) {
 #[test]
 fn loom_an_overdraft_against_a_grant() {
     assert_eq!(outcomes(overdraft_against_grant), [(true, 3), (false, 0)].into());
+}
+
+/// The limit falls from 10 to 7; one writer has credit for 3 of it and does not use it, another asks for 6 meanwhile. Then the
+/// first one uses its credit.
+fn limit_lowered_against_credit() -> (bool, bool) {
+    let limiter = limited(10, 5);
+    let (idle, asker) = (limiter.reporter("idle"), limiter.reporter("asker"));
+    let (asker, granted, _) =
+        at_once(asker, |asker| asker.try_charge(6).is_ok(), || limiter.set_hard_limit_bytes(Some(7)).is_ok());
+    let late = idle.try_charge(3).is_ok();
+    assert!(!(granted && late), "granted past a limit that was in force: 9 of 7");
+    idle.release(if late { 3 } else { 0 });
+    asker.release(if granted { 6 } else { 0 });
+    drop((idle, asker));
+    assert_nothing_left(&limiter);
+    (granted, late)
+}
+
+#[test]
+fn loom_a_limit_that_is_lowered_against_credit_taken_before() {
+    assert_eq!(outcomes(limit_lowered_against_credit), [(true, false)].into());
+}
+
+#[test]
+fn loom_mutant_nobody_looks_again_after_a_limit_was_lowered() {
+    fails("lowered_without_second_look", limit_lowered_against_credit);
+}
+
+/// A writer has 8 of 10, and somebody without an arena the 2 that are kept for such. It gives them back while the writer
+/// asks for 2.
+fn reserve_given_back_against_grant() -> bool {
+    let limiter = GlobalMemoryLimiter::builder()
+        .unlimited()
+        .hard_limit_bytes(10)
+        .reserve_bytes(2)
+        .block_bytes(1)
+        .quantum_bytes(0)
+        .build()
+        .expect("the numbers are valid");
+    let (reader, writer) = (limiter.reporter("reader"), limiter.reporter("writer"));
+    let arena = writer.arena("postings");
+    writer.charge(8);
+    reader.charge(2);
+    let give_back: fn(&Reporter) = |reader| reader.release(2);
+    let (reader, (), granted) = at_once(reader, give_back, || writer.try_charge(2).is_ok());
+    assert!(!granted, "what is kept for others was granted");
+    writer.release(8);
+    drop((arena, writer, reader));
+    assert_nothing_left(&limiter);
+    granted
+}
+
+#[test]
+fn loom_what_is_given_back_to_the_reserve_is_not_granted_to_a_writer() {
+    assert_eq!(outcomes(reserve_given_back_against_grant), [false].into());
+}
+
+#[test]
+fn loom_mutant_the_reserve_is_looked_at_before_only() {
+    fails("reserve_checked_before_only", reserve_given_back_against_grant);
 }

@@ -9,12 +9,14 @@
 //! | `limits` | the hard limit: credit taken, called back, refused; the limit lowered; the shared form |
 //! | `deciding` | who crosses the line walks; a notification during a decision |
 //! | `spills` | a request against begin, finish, abort and leaving |
+//! | `workspaces` | a drop elsewhere against an attempt here |
 
 mod cells;
 mod deciding;
 mod limits;
 mod spills;
 mod windows;
+mod workspaces;
 
 use crate::GlobalMemoryLimiter;
 use std::cell::Cell;

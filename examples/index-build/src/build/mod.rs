@@ -11,10 +11,12 @@
 //! | `batch`, `field`, `into_segment` | one batch: documents, writers, spills, segment |
 //! | `hard`, `turns`, `room`, `safe_point` | under a hard limit: sizes, who waits, where a batch asks for what |
 //! | `outcome` | what the batches came to, and which failure is told |
+//! | `explain` | why writers were asked to spill |
 //! | `publish` | syncs, and the one step that makes the new index the index |
 //! | `process` | processor time and resident memory |
 mod admission;
 mod batch;
+mod explain;
 mod field;
 mod folders;
 mod hard;
@@ -34,6 +36,7 @@ pub use watch::Watch;
 
 use crate::accounting::{Account, Batched, Leased, Mode, Off, PerTerm};
 use crate::error::{Error, Result};
+use crate::explained;
 use crate::input::{self, Kind};
 use crate::manifest::{self, Manifest};
 use crate::options::{Accounting, BuildOptions, SpillOnRam, Sync};
@@ -49,6 +52,8 @@ use std::time::Instant;
 const MANIFEST_BYTES_A_SEGMENT: usize = 1536;
 /// The names of fields meanwhile: themselves, and in both texts.
 const MANIFEST_COPIES: usize = 6;
+/// The explained decisions meanwhile: themselves, again without times, and as text.
+const EXPLAINED_COPIES: usize = 3;
 
 /// Builds an index.
 ///
@@ -145,7 +150,14 @@ fn run<M: Mode>(
         manifest.documents += u64::from(batch.documents);
         manifest.segments.push(entry);
     }
-    let files = done.into_iter().flat_map(|batch| batch.written).collect();
+    let mut files: Vec<_> = done.into_iter().flat_map(|batch| batch.written).collect();
+    // every writer is gone: nobody is asked any more
+    let explain = options.explain.then(|| explain::explain(limiter.as_ref()));
+    if let Some(explain) = &explain {
+        let bytes = explain.to_bytes();
+        kept.charge(EXPLAINED_COPIES * bytes.len());
+        files.push(publish::Written::create(index.path(), explained::FILE_NAME, &bytes)?);
+    }
     let go_on = || shared::signalled(&watch.signal);
     publish::publish(index, target, &manifest.to_bytes(), files, options.sync == Sync::Final, go_on)?;
     let seconds = start.elapsed().as_secs_f64();
@@ -192,6 +204,7 @@ fn run<M: Mode>(
         held_at_end_bytes: limiter.as_ref().map_or(0, GlobalMemoryLimiter::held_bytes),
         published_at_end_bytes: limiter.as_ref().map_or(0, GlobalMemoryLimiter::published_bytes),
         index_sha256: manifest::index_sha256(&path)?,
+        explain,
     })
 }
 

@@ -15,6 +15,16 @@ pub(super) struct Written {
     pub(super) file: Option<File>,
 }
 
+impl Written {
+    /// Writes a new file as a whole.
+    pub(super) fn create(folder: &Path, name: &str, bytes: &[u8]) -> Result<Written> {
+        let path = folder.join(name);
+        let mut file = File::create_new(&path).map_err(Error::io("creating", &path))?;
+        file.write_all(bytes).map_err(Error::io("writing", &path))?;
+        Ok(Written { name: name.to_owned(), file: Some(file) })
+    }
+}
+
 /// Writes the manifest, syncs, and swaps. `go_on` is asked one last time before the step that cannot be stopped.
 pub(super) fn publish(
     folder: Temporary,
@@ -24,10 +34,7 @@ pub(super) fn publish(
     sync: bool,
     go_on: impl Fn() -> Result<()>,
 ) -> Result<()> {
-    let path = folder.path().join(FILE_NAME);
-    let mut file = File::create_new(&path).map_err(Error::io("creating", &path))?;
-    file.write_all(manifest).map_err(Error::io("writing", &path))?;
-    files.push(Written { name: FILE_NAME.to_owned(), file: Some(file) });
+    files.push(Written::create(folder.path(), FILE_NAME, manifest)?);
     if sync {
         for written in files {
             go_on()?;

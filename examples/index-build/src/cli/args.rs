@@ -115,6 +115,10 @@ pub(super) struct Build {
     /// Replace an older index, once the new one is published
     #[arg(long)]
     force: bool,
+    /// Also say why each spill was asked for, on stderr or in the JSON object, and keep it in the index folder, where
+    /// inspect shows it; the index itself is the same
+    #[arg(long)]
+    explain: bool,
 }
 
 impl Build {
@@ -139,6 +143,7 @@ impl Build {
             sync: self.sync.into(),
             skip_bad: self.skip_bad,
             force: self.force,
+            explain: self.explain,
         }
     }
 }

@@ -68,10 +68,14 @@ fn run_build(arguments: args::Build, output: Output) -> Result<()> {
     let _listener = signal::Listener::asking(&watch);
     let report = build_with_progress(&arguments.options(), &watch, output)?;
     match output {
-        Output { json: true, .. } => print_json(&report),
-        Output { quiet: true, .. } => Ok(()),
-        _ => print(&table::build(&report)),
+        Output { json: true, .. } => return print_json(&report),
+        Output { quiet: true, .. } => {}
+        _ => print(&table::build(&report))?,
     }
+    if let Some(explained) = &report.explain {
+        note(table::explain(explained).trim_end());
+    }
+    Ok(())
 }
 
 /// A build under a progress bar.

@@ -2,6 +2,7 @@
 //! as in the JSON.
 use super::size::{grouped, human};
 use crate::compare::{Comparison, Spread};
+use crate::explained::Explained;
 use crate::inspect::Inspected;
 use crate::manifest::Kind;
 use crate::query::Answer;
@@ -165,6 +166,30 @@ pub(super) fn inspect(index: &Inspected) -> String {
     }));
     out.push('\n');
     out.push_str(&aligned(&rows, false));
+    if let Some(explained) = &index.explain {
+        out.push('\n');
+        out.push_str(&explain(explained));
+    }
+    out
+}
+
+/// Why writers were asked to spill: a head, and a line for each decision that is known.
+pub(super) fn explain(explained: &Explained) -> String {
+    let known = explained.decisions.len() as u64;
+    let mut out = match explained.total {
+        0 => "no decision asked for a spill".to_owned(),
+        total => format!("{} asked for spills, or began a shortfall", many(total, "decision")),
+    };
+    if known < explained.total {
+        out += &format!("; the last {}", grouped(known));
+    }
+    out.push('\n');
+    for decision in &explained.decisions {
+        let at = decision.at_ms.map_or(String::new(), |ms| format!(" at {}.{:03} s", ms / 1000, ms % 1000));
+        // names are anything, and the file may have been changed: each keeps to its line
+        let text = decision.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
+        out += &format!("  {}{at}: {text}\n", decision.number);
+    }
     out
 }
 
@@ -213,6 +238,7 @@ pub(super) fn compare(comparison: &Comparison) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::explained::Explanation;
 
     #[test]
     fn columns_line_up_and_no_line_ends_in_blanks() {
@@ -221,6 +247,19 @@ mod tests {
         assert_eq!(aligned(&rows, false), "  a         1\n  bcé   1,000\n  d\n");
         assert_eq!(aligned(&rows, true), "  a     1\n  bcé   1,000\n  d\n");
         assert_eq!(aligned(&[], true), "");
+    }
+
+    #[test]
+    fn decisions_are_a_line_each_and_say_how_many_there_were() {
+        let decision =
+            |number, at_ms, text: &str| Explanation { number, at_ms, text: text.into(), ..Default::default() };
+        let explained =
+            Explained { total: 1066, decisions: vec![decision(1065, Some(12_007), "a\nb"), decision(1066, None, "c")] };
+        assert_eq!(
+            explain(&explained),
+            "1,066 decisions asked for spills, or began a shortfall; the last 2\n  1065 at 12.007 s: a b\n  1066: c\n"
+        );
+        assert_eq!(explain(&Explained::default()), "no decision asked for a spill\n");
     }
 
     #[test]
