@@ -8,7 +8,7 @@ use super::reporter::Reporter;
 use super::spill::SpillGuard;
 use super::workspace_cell::WorkspaceCell;
 use crate::error::{Refusal, ReserveError};
-use crate::sync::mutant;
+use crate::sync::{Ordering, fence, mutant};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -126,7 +126,7 @@ impl ArenaHandle {
         self.arena.set_bytes(new);
         if let Err(error) = reporter.try_charge(bytes) {
             self.arena.set_bytes(self.bytes);
-            if self.spill_requested() {
+            if self.is_counted_on() {
                 // Somebody may have decided by the size of the attempt: the request covers less.
                 self.handle.0.core.decide(NOTICE);
             }
@@ -226,7 +226,7 @@ impl ArenaHandle {
             reporter.sub_charged(before - bytes);
             self.arena.set_bytes(bytes);
             let core = &self.handle.0.core;
-            if self.spill_requested() {
+            if self.is_counted_on() {
                 // The request covers less from here on, and the alarm line counts on what it covered.
                 core.telemetry.notified();
                 core.decide(NOTICE);
@@ -234,6 +234,12 @@ impl ArenaHandle {
                 core.notify(&self.arena);
             }
         }
+    }
+
+    /// After its bytes went down: whether it was asked with more. If it is asked later, the decider sees what it has now.
+    fn is_counted_on(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.spill_requested()
     }
 
     fn grown(&self) {
