@@ -103,7 +103,7 @@
 //! A `try_` call asks the workspace, then the account, and then counts: the account is the last that can refuse, so there is
 //! nothing to take back. In between the workspace can only get emptier. Growing goes account, workspace, reservation;
 //! shrinking goes back: the parts are never above the whole. Arenas go up first (as for the decision), their workspace
-//! with them.
+//! last.
 //!
 //! Reservations and arenas keep the count alive and know it, or none: it is part of who they belong to. The last one gives
 //! back what is left, which can only have been charged by hand: growing a reservation within a workspace therefore looks,
@@ -170,6 +170,12 @@
 //!
 //! Every sum moves under the lock of the cell it moves for. Transfers kept away, every cell locked, nobody joining or
 //! leaving: then the sums are what the cells say, to the byte, or have drifted.
+//!
+//! # Panics (unwind.rs)
+//!
+//! User code runs after the words of a change are stored, under no lock: subscribers, recorders. Its panic reaches the
+//! caller. A charge is then taken back, quietly, and an arena that grew for it shrinks again: a call that does not return
+//! has taken nothing. A release stands, and what had to follow it follows.
 //!
 //! # Locks
 //!

@@ -35,7 +35,8 @@ pub(crate) struct Core {
 }
 
 /// A panic leaves nothing half done behind: every change stores its words before user code (a subscriber, a selector, a
-/// waker) can run. So whoever catches one may go on with everything that refers to these.
+/// waker) can run, and what was charged by a call that does not return is taken back (`unwind`). So whoever catches one may
+/// go on with everything that refers to these.
 mod unwind_safe {
     use super::{ArenaCell, Cell, Core};
     use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -97,14 +98,19 @@ impl Core {
     }
 
     /// An arena leaves; its bytes were given back before.
-    pub(crate) fn leave_arena(&self, owner: &Handle, arena: &ArenaCell) {
-        arena.leave();
-        self.registry.arenas.remove(arena);
-        self.loses_arena(&owner.0);
+    pub(crate) fn leave_arena(&self, owner: &Cell, arena: &ArenaCell) {
+        self.leave_arena_quietly(owner, arena);
         // Always: a decider that looked before may count on what this arena was to free.
         if !mutant("leave_silent") {
             self.decide(NOTICE);
         }
+    }
+
+    /// The same without a decision.
+    pub(crate) fn leave_arena_quietly(&self, owner: &Cell, arena: &ArenaCell) {
+        arena.leave();
+        self.registry.arenas.remove(arena);
+        self.loses_arena(owner);
     }
 
     /// The last handle of a cell is gone: whatever is left is drained and told, and the cell leaves.

@@ -283,7 +283,7 @@ impl Core {
         self.after_publish(moved);
     }
 
-    fn give_back_quietly(&self, cell: &Cell, bytes: usize) -> isize {
+    pub(crate) fn give_back_quietly(&self, cell: &Cell, bytes: usize) -> isize {
         if bytes == 0 {
             return 0;
         }
