@@ -182,6 +182,20 @@ fn a_bad_line_under_a_hard_limit_is_told_as_without_one_and_nothing_stays() {
     }
 }
 
+/// Lines that are skipped leave nothing behind that was asked for to parse them.
+#[test]
+fn bad_lines_that_are_skipped_hold_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = format!("{{\"message\":\"cut {}\n", "\\n:".repeat(400)).repeat(4000);
+    let input = write(folder.path(), "a.jsonl", [json_log(50), bad, json_log(50)].concat().as_bytes());
+    let free = BuildOptions { skip_bad: true, batch_bytes: 64 << 20, threads: 1, ..options(folder.path(), &[input]) };
+    let sha = run(&free).unwrap().index_sha256;
+    let report = kept(&free, 4 << 20);
+    assert_eq!((report.skipped_documents, report.documents), (4000, 100));
+    assert_eq!(report.index_sha256, sha);
+    assert!(report.runs == 0 && report.peak_held_bytes.unwrap() < 2 << 20, "{report:?}");
+}
+
 #[test]
 fn a_signal_ends_a_build_whose_batches_wait() {
     let folder = tempfile::tempdir().unwrap();

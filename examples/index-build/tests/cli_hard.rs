@@ -53,13 +53,13 @@ fn limits_that_cannot_work_are_usage_errors_that_name_what_to_give() {
         (
             "in.txt",
             vec!["--hard-limit", "100KiB"],
-            "--hard-limit 100 KiB is below the minimum of 628KiB: one batch of 1 field with blocks of 32 KiB, its segment, \
+            "--hard-limit 100 KiB is below the minimum of 640KiB: one batch of 1 field with blocks of 32 KiB, its segment, \
              and a small document; give a larger limit or smaller --block-bytes",
         ),
         (
             "in.jsonl",
             vec!["--hard-limit", "700KiB"],
-            "--hard-limit 700 KiB is below the minimum of 735KiB: one batch of 2 fields with blocks of 32 KiB, its segment, \
+            "--hard-limit 700 KiB is below the minimum of 752KiB: one batch of 2 fields with blocks of 32 KiB, its segment, \
              and a small document; give a larger limit or smaller --block-bytes",
         ),
     ] {
@@ -69,8 +69,8 @@ fn limits_that_cannot_work_are_usage_errors_that_name_what_to_give() {
     }
     assert!(build(&dir, "in.txt", &["--hard-limit", "0"]).failure(2).contains("--hard-limit"));
     // what is said to be enough is enough
-    assert_eq!(build(&dir, "in.txt", &["--hard-limit", "628KiB"]).code, Some(0));
-    assert_eq!(build(&dir, "in.jsonl", &["--hard-limit", "735KiB", "--force"]).code, Some(0));
+    assert_eq!(build(&dir, "in.txt", &["--hard-limit", "640KiB"]).code, Some(0));
+    assert_eq!(build(&dir, "in.jsonl", &["--hard-limit", "752KiB", "--force"]).code, Some(0));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_line_that_can_never_fit_is_told_with_its_number_and_what_it_needs() {
     assert_eq!(
         said.failure(1),
         format!(
-            "{}, line 2: the line is 9 MiB long, and a buffer for it alone needs a --hard-limit of at least 16957KiB",
+            "{}, line 2: the line is 9 MiB long, and a buffer for it alone needs a --hard-limit of at least 17008KiB",
             at(&dir, "long.txt")
         )
     );
@@ -93,8 +93,8 @@ fn a_line_that_can_never_fit_is_told_with_its_number_and_what_it_needs() {
     assert_eq!(
         said.failure(1),
         format!(
-            "{}, line 3: the document needs 3.3 MiB, and --hard-limit 2 MiB leaves one batch 1.9 MiB: give a --hard-limit \
-             of at least 3533KiB",
+            "{}, line 3: the document needs 2.4 MiB, and --hard-limit 2 MiB leaves one batch 1.9 MiB: give a --hard-limit \
+             of at least 2656KiB",
             at(&dir, "words.txt")
         )
     );
@@ -102,10 +102,15 @@ fn a_line_that_can_never_fit_is_told_with_its_number_and_what_it_needs() {
     assert_eq!(
         said.failure(1),
         format!(
-            "{}, line 1: the document's longest term needs 5.5 MiB, and --hard-limit 4 MiB leaves one batch 3.9 MiB: give \
-             a --hard-limit of at least 5784KiB",
+            "{}, line 1: the document's longest term needs 5.6 MiB, and --hard-limit 4 MiB leaves one batch 3.9 MiB: give \
+             a --hard-limit of at least 5888KiB",
             at(&dir, "term.txt")
         )
     );
     assert_eq!(names(dir.path()), ["long.txt", "term.txt", "words.txt"]);
+    // what is said to be enough is enough
+    for (input, limit) in [("words.txt", "2656KiB"), ("term.txt", "5888KiB")] {
+        let said = build(&dir, input, &["--hard-limit", limit, "--threads", "1", "--force", "--json"]);
+        assert_eq!(said.json()["overdraft_peak_bytes"], json!(0), "{input}");
+    }
 }

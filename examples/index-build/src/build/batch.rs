@@ -224,6 +224,7 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
             Ok(()) => {}
             Err(Bad::Line(_)) if self.shared.plan.skip_bad => {
                 self.skipped += 1;
+                self.nothing_added();
                 return Ok(());
             }
             Err(Bad::Line(why)) => return Err(bad_line(self.shared, file, offset, why)),
@@ -243,6 +244,8 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
             for (number, value) in parser.values(line) {
                 self.value(number, value, tokenizer)?;
             }
+        } else {
+            self.nothing_added();
         }
         self.document_done()
     }

@@ -170,7 +170,11 @@ impl Hard {
     }
 }
 
-/// A size as an option takes it, rounded up.
+/// A size as an option takes it, rounded up: steps of 16 KiB, so that it does not depend on the length of a path.
 pub(super) fn option(bytes: usize) -> String {
-    if bytes < 64 * MIB { format!("{}KiB", bytes.div_ceil(KIB)) } else { format!("{}MiB", bytes.div_ceil(MIB)) }
+    if bytes < 64 * MIB {
+        format!("{}KiB", bytes.next_multiple_of(16 * KIB) / KIB)
+    } else {
+        format!("{}MiB", bytes.div_ceil(MIB))
+    }
 }

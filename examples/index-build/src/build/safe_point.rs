@@ -105,6 +105,13 @@ impl<M: Mode> Building<'_, '_, M> {
         self.room_for_buffer(bytes, "the line")
     }
 
+    /// The line at hand adds nothing: what its parser may have taken is not spoken for any more, as it is after a document.
+    pub(super) fn nothing_added(&mut self) {
+        if let Some(turn) = &self.turn {
+            self.account.keep(spill_bytes(&self.fields, turn.hard.run_block_bytes));
+        }
+    }
+
     /// All that the document in `texts` can take, and the spill after it.
     pub(super) fn room_for_document(&mut self, tokenizer: &Tokenizer) -> Result<()> {
         if let Some(turn) = &mut self.turn
@@ -142,6 +149,9 @@ impl<M: Mode> Building<'_, '_, M> {
     pub(super) fn room_for_segment(&mut self, bytes: usize) -> Result<()> {
         // from here on nothing is read any more
         self.account.bound(usize::MAX);
+        if let Some(turn) = &mut self.turn {
+            turn.leave_first();
+        }
         let asked = self.ask(false, more::<M>(bytes))?;
         asked.map_err(|never| self.failure("its segment", never))
     }
