@@ -237,6 +237,8 @@ impl<I: Mode> SampledMeter<I> {
 }
 
 impl<I: Mode> Account for SampledMeter<I> {
+    const HARD: bool = I::HARD;
+
     fn charge(&mut self, bytes: usize) {
         looking!(self, account => account.charge(bytes));
     }

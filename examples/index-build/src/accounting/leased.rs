@@ -97,6 +97,8 @@ pub struct LeasedAccount {
 }
 
 impl Account for LeasedAccount {
+    const HARD: bool = true;
+
     #[inline]
     fn charge(&mut self, bytes: usize) {
         let charged = self.purse.charged.fetch_add(bytes, Relaxed) + bytes;
