@@ -20,14 +20,14 @@ impl<S: tracing::Subscriber> Layer<S> for Panics {
 /// One test: the subscriber is the process's.
 #[test]
 fn a_subscriber_that_panics_harms_nobody_else() {
-    tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Panics)).unwrap();
+    tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Panics)).expect("nobody else sets one");
     after_it_the_next_notification_decides();
     every_call_that_a_panic_passes_through_leaves_nothing_behind();
 }
 
 fn after_it_the_next_notification_decides() {
     let limiter =
-        GlobalMemoryLimiter::builder().budget_bytes(MIB).floor_bytes(32 * KIB).quantum_bytes(0).build().unwrap();
+        GlobalMemoryLimiter::builder().budget_bytes(MIB).floor_bytes(32 * KIB).quantum_bytes(0).build().expect("valid");
     let (first, second) = (limiter.reporter("first"), limiter.reporter("second"));
     let (mut first_arena, mut second_arena) = (first.arena("postings"), second.arena("postings"));
     first_arena.set_bytes(&first, 900 * KIB);
@@ -47,7 +47,7 @@ fn after_it_the_next_notification_decides() {
 /// stayed charged without a reservation.
 fn every_call_that_a_panic_passes_through_leaves_nothing_behind() {
     let limiter =
-        GlobalMemoryLimiter::builder().budget_bytes(MIB).floor_bytes(32 * KIB).quantum_bytes(0).build().unwrap();
+        GlobalMemoryLimiter::builder().budget_bytes(MIB).floor_bytes(32 * KIB).quantum_bytes(0).build().expect("valid");
     let (reporter, shared) = (limiter.reporter("writer"), limiter.shared_reporter("shared"));
     let other = limiter.reporter("other");
     let mut arena = other.arena("postings");
