@@ -140,8 +140,7 @@ fn run<C: Contender>(load: Load, make: &impl Fn(usize) -> C, counts: impl Fn() -
         barrier.wait();
         let start = Instant::now();
         // The contenders are kept until the counts are read: a writer that goes publishes.
-        let ended: Vec<Ended<C>> =
-            threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect();
+        let ended: Vec<Ended<C>> = threads.into_iter().map(|thread| thread.join().expect("no thread panics")).collect();
         let counts = before.zip(counts()).map(|(before, after)| after - before);
         let outcome = Outcome {
             cpu: ended.iter().map(|ended| ended.cpu).sum(),
@@ -186,7 +185,9 @@ const WORK_NS: f64 = 200.0;
 /// all that had to be silent were.
 pub(crate) fn compare(entries: &[Entry<'_>], options: &Options) -> bool {
     let steps = calibrate(WORK_NS);
-    println!("{CHANGES} changes a term, {WORK_NS:.0} ns of work between ({steps} steps); processor time over no accounting");
+    println!(
+        "{CHANGES} changes a term, {WORK_NS:.0} ns of work between ({steps} steps); processor time over no accounting"
+    );
     let threads = match options.numbers("--threads") {
         Some(threads) => threads,
         None if options.test() => vec![1, 2],
@@ -287,11 +288,7 @@ fn compare_at(entries: &[&Entry<'_>], threads: usize, steps: u32, options: &Opti
             }
         }
         println!("{}", line.trim_end());
-        cells.push(if index == 1 {
-            format!("{} ({range})", percent(cpu.median()))
-        } else {
-            percent(cpu.median())
-        });
+        cells.push(if index == 1 { format!("{} ({range})", percent(cpu.median())) } else { percent(cpu.median()) });
     }
     println!("waits (voluntary context switches) and the limiter's counts: for a million terms");
     (cells, silent)

@@ -7,7 +7,11 @@ use plimsoll::{ArenaHandle, GIB, GlobalMemoryLimiter, KIB, MIB, Reporter, Reserv
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicI64, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+    compiler_fence,
+};
 use std::sync::{Arc, Mutex};
 
 /// Changes of one term.
@@ -26,11 +30,19 @@ pub(crate) trait Contender: Send {
 
     #[inline(always)]
     fn term(&mut self, up: bool, bytes: usize) {
-        if up { self.arena_up(bytes) } else { self.arena_down(bytes) }
-        self.grow(bytes);
-        self.grow(bytes);
-        self.grow(bytes);
+        if up {
+            self.arena_up(bytes)
+        } else {
+            self.arena_down(bytes)
+        }
+        for _ in 0..3 {
+            // Every change by itself, as it would be with other code between: sums must not stay in a register.
+            compiler_fence(SeqCst);
+            self.grow(bytes);
+        }
+        compiler_fence(SeqCst);
         self.release(bytes);
+        compiler_fence(SeqCst);
     }
 }
 
