@@ -41,6 +41,9 @@
 //!   a charge behind (`mem::forget` aside).
 //! * The lagged sum differs from the exact one by at most [`GlobalMemoryLimiter::lag_bound_bytes`], and the one change that
 //!   each owner is making.
+//! * Near the budget the lagged sum is right but for 4 KiB of each writer that runs, so a request is not late (unless the
+//!   quantum is fixed, or the system has no process-wide barrier: then by at most the lag bound).
+//! * What `try_` calls are granted never passes the hard limit, under any interleaving.
 //! * Without pressure a change takes no lock, no locked instruction and no system call.
 //!
 //! # Where to look

@@ -175,6 +175,17 @@ fn pressure_from_outside_that_is_covered_is_no_reason_to_decide_again() {
     assert_eq!(build.limiter.stats().requests, requests, "no pressure, nobody is asked");
 }
 
+#[test]
+fn what_a_walk_leaves_behind_keeps_nobody_alive() {
+    let signals = Arc::new(ScriptedSignals::new());
+    let mut build = Build::new(WRITERS * 8 * BLOCK, &signals);
+    (0..9 * WRITERS).for_each(|step| build.grow(step % WRITERS));
+    assert!(build.limiter.stats().requests > 0);
+    assert_eq!(Arc::strong_count(&signals), 2, "the limiter has it");
+    drop(build);
+    assert_eq!(Arc::strong_count(&signals), 1, "the limiter went with its last writer");
+}
+
 /// Four threads, six hundred arenas, a budget that is always full. Whenever all of them pause, what is asked covers what is
 /// over; at the end everything is 0.
 #[test]

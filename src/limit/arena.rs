@@ -126,7 +126,10 @@ impl ArenaHandle {
         self.arena.set_bytes(new);
         if let Err(error) = reporter.try_charge(bytes) {
             self.arena.set_bytes(self.bytes);
-            self.shrunk();
+            if self.spill_requested() {
+                // Somebody may have decided by the size of the attempt: the request covers less.
+                self.handle.0.core.decide(NOTICE);
+            }
             return Err(error);
         }
         self.workspace_grown(bytes);
@@ -222,19 +225,14 @@ impl ArenaHandle {
             self.workspace_shrunk(before - bytes);
             reporter.sub_charged(before - bytes);
             self.arena.set_bytes(bytes);
-            self.shrunk();
-        }
-    }
-
-    /// Also if it was larger for the time of an attempt that was refused: somebody may have decided by that.
-    fn shrunk(&self) {
-        let core = &self.handle.0.core;
-        if self.spill_requested() {
-            // The request covers less from here on, and the alarm line counts on what it covered.
-            core.telemetry.notified();
-            core.decide(NOTICE);
-        } else {
-            core.notify(&self.arena);
+            let core = &self.handle.0.core;
+            if self.spill_requested() {
+                // The request covers less from here on, and the alarm line counts on what it covered.
+                core.telemetry.notified();
+                core.decide(NOTICE);
+            } else {
+                core.notify(&self.arena);
+            }
         }
     }
 

@@ -17,7 +17,7 @@ use super::decision::{Decision, PressureSource, Shortfall};
 use super::record::{self, Asked};
 use super::selector::{ArenaView, Plan};
 use std::cmp::Reverse;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Up to so many arenas every decision walks.
 const FEW: usize = 256;
@@ -27,13 +27,13 @@ const PAID_BY_NOTICE: usize = 4;
 const NEXT: usize = 64;
 const ARENAS_FOR_NEXT: usize = 8;
 
-/// What the last walk left behind.
+/// What the last walk left behind. Weak: an arena refers to its writer, that to the limiter, and that to this.
 #[derive(Debug, Default)]
 pub(crate) struct Between {
     /// Victims to come, the next one last.
-    next: Vec<Arc<ArenaCell>>,
+    next: Vec<Weak<ArenaCell>>,
     /// Those in flight when they were looked at last.
-    in_flight: Vec<Arc<ArenaCell>>,
+    in_flight: Vec<Weak<ArenaCell>>,
     /// What notifications have paid since, in writers.
     paid: usize,
     /// There was a walk, and it may serve.
@@ -60,7 +60,7 @@ impl Core {
         }
         next.sort_unstable_by_key(|index| Reverse(order(index)));
         self.registry.arenas.walk(|arenas| {
-            let known = |index: usize| record::find(arenas, index, views[index].id).cloned();
+            let known = |index: usize| record::find(arenas, index, views[index].id).map(Arc::downgrade);
             let flying = (0..views.len()).filter(|&index| views[index].in_flight).chain(victims.iter().copied());
             between.in_flight.extend(flying.filter_map(known));
             // Those that were asked just now are passed over when their turn comes.
@@ -106,7 +106,8 @@ impl Core {
         };
         let mut in_flight_bytes = 0usize;
         between.in_flight.retain(|arena| {
-            let (word, view) = look(arena);
+            let Some(arena) = arena.upgrade() else { return false };
+            let (word, view) = look(&arena);
             in_flight_bytes = in_flight_bytes.saturating_add(view.in_flight_bytes);
             matches!(word.state(), State::Requested | State::Running)
         });
@@ -117,11 +118,12 @@ impl Core {
                 between.serves = false;
                 break;
             };
+            let Some(arena) = arena.upgrade() else { continue };
             let (word, view) = look(&arena);
             if view.is_eligible(floor) && arena.request(word, view.bytes) {
                 asked.covered_bytes = asked.covered_bytes.saturating_add(view.bytes);
                 asked.hit(&arena, view.bytes);
-                between.in_flight.push(arena);
+                between.in_flight.push(Arc::downgrade(&arena));
                 need = need.saturating_sub(view.bytes);
             }
         }

@@ -211,7 +211,7 @@ impl Core {
         // Windows that have become too large are in the way at once; those that may grow do so by themselves.
         if !mutant("lowered_without_moving") {
             self.settle_everybody();
-            if !mutant("lowered_without_second_look") {
+            if !mutant("lowered_without_second_look") && !mutant("open_above_the_limit") {
                 self.call_back_if_over();
             }
         }

@@ -74,12 +74,9 @@ struct Attempt {
 }
 
 impl Core {
-    /// Whether no window may be open: credit is short, or more is reserved than the limit allows by now (then what a writer
-    /// gives back must not be its own to take again), or idle credit could not be called back.
+    /// Whether no window may be open: credit is short, or idle credit could not be called back.
     pub(crate) fn closes_windows(&self) -> bool {
-        let hard = self.settings.hard_limit_bytes();
-        let over = self.ledger.reserved_bytes() > hard && !mutant("open_above_the_limit");
-        self.credit.is_short() || over || (!self.barrier && hard != NONE)
+        self.credit.is_short() || (!self.barrier && self.settings.hard_limit_bytes() != NONE)
     }
 
     /// What a cell may reserve up to: the hard limit; for writers that can spill, less what of the reserve is not used.

@@ -26,14 +26,22 @@ use std::sync::Arc;
 ///
 /// # What a budget does not bound
 ///
-/// The budget is a soft line. Growth is recorded, not refused; what is held passes the budget by the lag
-/// ([`lag_bound_bytes`](Self::lag_bound_bytes)) and by what writers add until they honour a request. Memory that nobody
+/// The budget is a soft line. Growth is recorded, not refused; what is held passes the budget by what writers add until they
+/// honour a request (with a fixed quantum, by the lag too: [`lag_bound_bytes`](Self::lag_bound_bytes)). Memory that nobody
 /// reports (allocator slack, stacks, the page cache) is not counted: leave headroom for it.
+///
+/// # The hard limit
+///
+/// With [`hard_limit_bytes`](LimiterBuilder::hard_limit_bytes), no `try_` call is granted that takes what is held past it, and
+/// none is refused while others have credit that they do not use: it is called back before. Calls without `try_` record
+/// what exists, and never fail; beyond the limit that is an overdraft ([`overdraft_bytes`](Self::overdraft_bytes)). After a
+/// refusal changes are published one by one, which costs some 100 ns each, until there is room again.
 ///
 /// # Blocking
 ///
-/// Nothing here waits for other writers. Walks ([`held_bytes`](Self::held_bytes), [`snapshot`](Self::snapshot)) hold the
-/// registry's read lock: registering a writer meanwhile waits for the walk, some 20 ns a writer.
+/// Nothing here waits for other writers to give something back. Walks ([`held_bytes`](Self::held_bytes),
+/// [`snapshot`](Self::snapshot)) hold the registry's read lock: registering a writer meanwhile waits for the walk, some 20 ns
+/// a writer. Calling credit back locks 64 writers at a time, for some microseconds.
 ///
 /// # Memory ordering
 ///

@@ -57,7 +57,7 @@ impl World {
     fn step_of_limiter(&mut self, op: Op, which: usize, bytes: usize) {
         match op {
             Op::Register | Op::RegisterShared => {
-                self.register(op == Op::RegisterShared, (which % 5 == 0).then_some(bytes));
+                self.register(op == Op::RegisterShared, which.is_multiple_of(5).then_some(bytes));
             }
             Op::Settle => {
                 let settled = self.limiter.settle();
@@ -102,7 +102,7 @@ impl World {
                 self.moves &= self.settings.barrier || self.settings.hard_limit == before;
             }
             Op::SetReserve => {
-                let reserve = if which % 3 == 0 { 0 } else { bytes };
+                let reserve = if which.is_multiple_of(3) { 0 } else { bytes };
                 self.set(|settings| settings.reserve = reserve, |limiter| limiter.set_reserve_bytes(reserve));
             }
             Op::SetFloor => {
@@ -110,7 +110,7 @@ impl World {
                 self.set(|settings| settings.floor = floor, |limiter| limiter.set_floor_bytes(floor));
             }
             Op::SetCap => {
-                let cap = (which % 3 != 0).then_some(bytes);
+                let cap = (!which.is_multiple_of(3)).then_some(bytes);
                 self.set(|settings| settings.cap = cap, |limiter| limiter.set_writer_cap_bytes(cap));
             }
             Op::SetLag => {

@@ -17,6 +17,9 @@ pub enum Error {
     Input { path: PathBuf, line: u64, why: String },
     /// A file of an index, or a run, does not hold what it should: exit code 1. `offset` is in bytes.
     Corrupt { path: PathBuf, offset: u64, why: String },
+    /// So much memory is refused by the hard limit, where the work can be asked to go on once there is room: exit code 1 if
+    /// nobody does.
+    Room { bytes: usize },
     /// Anything else that makes the work impossible: exit code 1.
     Failed(String),
     /// A signal ended the work; everything temporary is gone: exit code 128 + signal.
@@ -47,6 +50,7 @@ impl fmt::Display for Error {
             Error::Io { what, path, source } => write!(f, "{what} {}: {source}", path.display()),
             Error::Input { path, line, why } => write!(f, "{}, line {line}: {why}", path.display()),
             Error::Corrupt { path, offset, why } => write!(f, "{}, offset {offset}: {why}", path.display()),
+            Error::Room { bytes } => write!(f, "{bytes} bytes more are refused by --hard-limit"),
             Error::Interrupted { signal: 2 } => f.write_str("interrupted, temporary files removed"),
             Error::Interrupted { .. } => f.write_str("terminated, temporary files removed"),
         }

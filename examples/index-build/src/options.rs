@@ -70,6 +70,8 @@ pub struct BuildOptions {
     pub fields: Option<Vec<String>>,
     /// Soft budget; none is unlimited.
     pub budget_bytes: Option<usize>,
+    /// Never held more than this: the build waits, or fails, instead. Without a budget, that is seven eighths of it.
+    pub hard_limit_bytes: Option<usize>,
     /// No arena below this is asked to spill.
     pub floor_bytes: Option<usize>,
     /// Arena plus vocabulary of one field's writer; it spills itself after the document that reaches it.
@@ -98,6 +100,7 @@ impl Default for BuildOptions {
             format: Format::Auto,
             fields: None,
             budget_bytes: None,
+            hard_limit_bytes: None,
             floor_bytes: None,
             writer_cap_bytes: None,
             quantum_bytes: None,

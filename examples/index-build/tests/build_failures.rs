@@ -184,7 +184,7 @@ impl Mode for PanicMode {
     fn account(&self, _: &str) -> PanicMeter {
         PanicMeter(self.0.clone())
     }
-    fn meter(&self, _: &str) -> PanicMeter {
+    fn meter(&self, _: &str, _: &PanicMeter) -> PanicMeter {
         PanicMeter(self.0.clone())
     }
     fn held_bytes(&self) -> usize {

@@ -181,7 +181,7 @@ impl Mode for Batched {
         BatchedAccount::new(self.limiter.reporter(name))
     }
 
-    fn meter(&self, name: &str) -> BatchedMeter {
+    fn meter(&self, name: &str, _: &Self::Account) -> BatchedMeter {
         BatchedMeter::new(self.limiter.reporter(name))
     }
 

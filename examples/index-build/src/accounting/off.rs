@@ -47,7 +47,7 @@ impl Mode for Off {
     fn account(&self, _: &str) -> Off {
         Off
     }
-    fn meter(&self, _: &str) -> Off {
+    fn meter(&self, _: &str, _: &Self::Account) -> Off {
         Off
     }
     fn held_bytes(&self) -> usize {

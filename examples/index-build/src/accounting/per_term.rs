@@ -191,7 +191,7 @@ impl Mode for PerTerm {
         PerTermAccount { blocks: self.blocks.account(name), process: Arc::clone(&self.process) }
     }
 
-    fn meter(&self, name: &str) -> PerTermMeter {
+    fn meter(&self, name: &str, _: &Self::Account) -> PerTermMeter {
         let reporter = self.blocks.limiter.reporter(name);
         let arena = reporter.arena(ARENA);
         // Relaxed: only the numbers have to differ

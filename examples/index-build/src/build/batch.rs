@@ -1,18 +1,21 @@
 //! One batch on one flush thread: its documents into writers, its writers into a segment.
 //!
 //! A document is added whole or not at all. What the thread itself holds (input block, line, parser, tokenizer, segment
-//! writer) is charged to an account of the batch; each field has its own.
+//! writer) is charged to an account of the batch; each field has its own. Under a hard limit room is asked for before each
+//! step ([`super::safe_point`]).
 use crate::accounting::{Account, Mode};
 use crate::build::admission::Ticket;
-use crate::build::field::{Field, IntoSegment};
+use crate::build::field::Field;
+use crate::build::into_segment::{IntoSegment, expected_bytes};
 use crate::build::outcome::{Place, Seen};
 use crate::build::publish::Written;
 use crate::build::shared::Shared;
+use crate::build::turns::Turn;
 use crate::error::{Error, Result};
 use crate::input::json::{self, Bad, Fields, Parser};
 use crate::input::{Batch, Kind, Lines, line_number};
 use crate::manifest::{FileEntry, SegmentEntry};
-use crate::token::{Sink, Term, Tokenizer};
+use crate::token::{self, Counted, Sink, Term, Tokenizer};
 use std::cell::Cell;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -52,15 +55,24 @@ impl Done {
     }
 }
 
-/// Builds a batch and says how it ended.
-pub(super) fn run<M: Mode>(shared: &Shared<'_, M>, batch: Batch, mut ticket: Ticket<'_>) {
-    let mut building = Building::new(shared, batch);
-    let built = building.documents(&mut ticket);
+/// Builds a batch and says how it ended. Under a hard limit `turn` is its place among those that were let in.
+pub(super) fn run<'s, M: Mode>(
+    shared: &'s Shared<'_, M>,
+    batch: Batch,
+    mut ticket: Ticket<'_>,
+    turn: Option<Turn<'s>>,
+) {
+    let mut building = Building::new(shared, batch, turn);
+    let built = building.begin().and_then(|()| building.documents(&mut ticket));
     let place = building.place;
     shared.outcome.fields(batch.number, std::mem::take(&mut building.seen), |seen| {
         bad_line(shared, seen.file, seen.offset, too_many_fields())
     });
-    match built.and_then(|()| building.segment()) {
+    let done = built.and_then(|()| building.segment()).and_then(|done| {
+        building.keep_done(done.allocated_bytes())?;
+        Ok(done)
+    });
+    match done {
         Ok(done) => {
             shared.kept.lock().unwrap_or_else(PoisonError::into_inner).charge(done.allocated_bytes());
             shared.outcome.done(done);
@@ -74,7 +86,7 @@ fn too_many_fields() -> String {
 }
 
 /// The error of the line at `offset`; its number is counted now.
-fn bad_line<M: Mode>(shared: &Shared<'_, M>, file: usize, offset: u64, why: String) -> Error {
+pub(super) fn bad_line<M: Mode>(shared: &Shared<'_, M>, file: usize, offset: u64, why: String) -> Error {
     let path = &shared.plan.inputs.files[file].path;
     match line_number(path, offset) {
         Ok(line) => Error::Input { path: path.clone(), line, why },
@@ -82,20 +94,24 @@ fn bad_line<M: Mode>(shared: &Shared<'_, M>, file: usize, offset: u64, why: Stri
     }
 }
 
-struct Building<'s, 'a, M: Mode> {
-    shared: &'s Shared<'a, M>,
-    batch: Batch,
-    account: M::Account,
-    fields: Vec<Field<M>>,
-    names: Vec<String>,
+pub(super) struct Building<'s, 'a, M: Mode> {
+    pub(super) shared: &'s Shared<'a, M>,
+    pub(super) batch: Batch,
+    pub(super) account: M::Account,
+    pub(super) fields: Vec<Field<M>>,
+    pub(super) names: Vec<String>,
+    /// under a hard limit: what the document has for each of some fields
+    pub(super) texts: Vec<(usize, Counted)>,
     /// fields in order of appearance
     seen: Vec<Seen>,
-    documents: u32,
+    pub(super) documents: u32,
     skipped: u64,
     /// the line that is being read
-    place: Place,
+    pub(super) place: Place,
     /// the budget does not hold a block for each field: the rest of the batch is only looked through
     beyond_budget: bool,
+    /// under a hard limit; left when all of the above is gone
+    pub(super) turn: Option<Turn<'s>>,
 }
 
 /// Takes the tokens of one field of one document.
@@ -128,35 +144,46 @@ impl<M: Mode> Sink for Tokens<'_, '_, M> {
 }
 
 impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
-    fn new(shared: &'s Shared<'a, M>, batch: Batch) -> Self {
-        let mut building = Building {
+    fn new(shared: &'s Shared<'a, M>, batch: Batch, turn: Option<Turn<'s>>) -> Self {
+        Building {
             shared,
             batch,
+            turn,
             account: shared.mode.account(&format!("b{}", batch.number)),
             fields: Vec::new(),
             names: Vec::new(),
+            texts: Vec::new(),
             seen: Vec::new(),
             documents: 0,
             skipped: 0,
             place: (batch.number, 0, 0),
             beyond_budget: false,
-        };
-        if shared.plan.inputs.kind == Kind::Text {
-            building.field(TEXT_FIELD, 0, 0);
         }
-        building
+    }
+
+    /// Takes what is fixed.
+    fn begin(&mut self) -> Result<()> {
+        if M::HARD {
+            self.take_fixed()?;
+        }
+        if self.shared.plan.inputs.kind == Kind::Text { self.field(TEXT_FIELD, 0, 0) } else { Ok(()) }
     }
 
     /// A field that was seen for the first time.
-    fn field(&mut self, name: &str, file: usize, offset: u64) {
+    fn field(&mut self, name: &str, file: usize, offset: u64) -> Result<()> {
         let number = self.fields.len();
         // its place in lists that double, its name in some of them, its reporter and arena; until the batch ends
-        self.account.charge(2 * size_of::<Field<M>>() + 4 * (size_of::<String>() + name.len()) + REPORTER_BYTES);
-        self.fields.push(Field::new(self.shared, &self.batch, number, name));
+        let bytes = 2 * size_of::<Field<M>>() + 4 * (size_of::<String>() + name.len()) + REPORTER_BYTES;
+        if M::HARD {
+            self.room_for_field(bytes)?;
+        }
+        self.account.charge(bytes);
+        self.fields.push(Field::new(self.shared, &self.batch, number, name, &self.account));
         self.names.push(name.to_owned());
         self.seen.push(Seen { name: name.to_owned(), file, offset });
         // Relaxed: an estimate for admission
         self.shared.counts.fields.fetch_max(number + 1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Reads all documents.
@@ -169,12 +196,20 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
         let block_read = Cell::new(false);
         let mut block = |bytes: usize| {
             block_read.set(true);
+            shared.turns.moved();
             shared.watch.done_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             shared.go_on(number)
         };
         for part in self.batch.parts(inputs) {
             lines.open(inputs, part)?;
-            while let Some(line) = lines.next(inputs, &mut self.account, &mut block)? {
+            loop {
+                let line = loop {
+                    match lines.next(inputs, &mut self.account, &mut block) {
+                        Err(Error::Room { bytes }) => self.room_for_line(bytes, &lines)?,
+                        line => break line?,
+                    }
+                };
+                let Some(line) = line else { break };
                 self.place = (number, part.file, line.offset);
                 match inputs.kind {
                     Kind::Text => self.text(line.bytes, &mut tokenizer)?,
@@ -200,6 +235,11 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
 
     #[inline]
     fn text(&mut self, line: &[u8], tokenizer: &mut Tokenizer) -> Result<()> {
+        if M::HARD {
+            self.texts.clear();
+            self.texts.push((0, token::count(line)));
+            self.room_for_document(tokenizer)?;
+        }
         self.value(0, line, tokenizer)?;
         self.document_done()
     }
@@ -207,7 +247,13 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
     fn json(&mut self, line: &[u8], tokenizer: &mut Tokenizer, parser: &mut Parser, table: &mut Fields) -> Result<()> {
         let (_, file, offset) = self.place;
         let line = if offset == 0 { json::without_mark(line) } else { line };
-        match parser.parse(line, table, &mut self.account) {
+        let parsed = loop {
+            match parser.parse(line, table, &mut self.account) {
+                Err(Bad::Room(bytes)) => self.room_for_parser(bytes)?,
+                parsed => break parsed,
+            }
+        };
+        match parsed {
             Ok(()) => {}
             Err(Bad::Line(_)) if self.shared.plan.skip_bad => {
                 self.skipped += 1;
@@ -215,12 +261,18 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
             }
             Err(Bad::Line(why)) => return Err(bad_line(self.shared, file, offset, why)),
             Err(Bad::Fields) => return Err(bad_line(self.shared, file, offset, too_many_fields())),
+            Err(Bad::Room(_)) => {}
         }
         while self.fields.len() < table.names().len() {
-            self.field(&table.names()[self.fields.len()], file, offset);
+            self.field(&table.names()[self.fields.len()], file, offset)?;
             self.beyond_budget |= self.shared.plan.check_minimum(self.fields.len()).is_err();
         }
         if !self.beyond_budget {
+            if M::HARD {
+                self.texts.clear();
+                self.texts.extend(parser.values(line).map(|(number, value)| (number, token::count(value))));
+                self.room_for_document(tokenizer)?;
+            }
             for (number, value) in parser.values(line) {
                 self.value(number, value, tokenizer)?;
             }
@@ -248,25 +300,38 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
         Ok(())
     }
 
-    /// Writes the segment, field by field in byte order of their names.
-    fn segment(&mut self) -> Result<Done> {
-        let (shared, number) = (self.shared, self.batch.number);
+    /// Fields in byte order of their names, which is the order of a segment.
+    fn sort_fields(&mut self) {
         let mut fields: Vec<(String, Field<M>)> =
             std::mem::take(&mut self.names).into_iter().zip(self.fields.drain(..)).collect();
         fields.sort_by(|a, b| a.0.cmp(&b.0));
-        let written = fields.iter().map(|(_, field)| field.written_bytes()).sum();
-        let mut into = IntoSegment::create(shared, number, written, &mut self.account)?;
+        (self.names, self.fields) = fields.into_iter().unzip();
+    }
+
+    /// Writes the segment, field by field in byte order of their names.
+    fn segment(&mut self) -> Result<Done> {
+        let (shared, number) = (self.shared, self.batch.number);
+        self.sort_fields();
+        let expected = expected_bytes(shared, self.fields.iter().map(Field::written_bytes).sum());
+        if M::HARD {
+            self.room_for_segment(expected)?;
+        }
+        let turn = self.turn.as_mut();
+        let mut into = IntoSegment::create(shared, number, expected, &mut self.account, turn)?;
         let (mut tokens, mut postings) = (0, 0);
-        let mut rest = fields.as_mut_slice();
-        while let Some(((name, field), behind)) = rest.split_first_mut() {
+        let (mut rest, mut names) = (self.fields.as_mut_slice(), self.names.iter());
+        while let (false, Some(name)) = (rest.is_empty(), names.next()) {
+            let limits = if M::HARD { into.room_for_merge(name, rest)? } else { shared.plan.limits };
+            let Some((field, behind)) = rest.split_first_mut() else { break };
             // the fields that wait for their turn go on answering
             let mut poll = || {
                 shared.go_on(number)?;
-                behind.iter_mut().try_for_each(|(_, field)| field.answer(shared))
+                shared.turns.moved();
+                behind.iter_mut().try_for_each(|field| field.answer(shared))
             };
             poll()?;
             into.segment.begin_field(name)?;
-            let stats = field.merge(shared, &mut into, &mut poll)?;
+            let stats = field.merge(shared, limits, &mut into, &mut poll)?;
             tokens += stats.tokens;
             postings += stats.postings;
             rest = behind;

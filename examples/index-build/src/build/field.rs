@@ -2,14 +2,17 @@
 //!
 //! A spill that was asked for is honoured after the document, and inside one when a block was added. A writer's cap is
 //! looked at after the document that reached it. The merge reads the runs and what is still in memory.
-use crate::accounting::{Account, Meter, Mode, Spilling, Why};
+use crate::accounting::{Account, ENCODER_STEPS, Meter, Mode, Spilling, Why};
+use crate::build::into_segment::{IntoSegment, LONG_COPIES, LONG_TERM};
 use crate::build::shared::Shared;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::input::Batch;
-use crate::run::{self, Source, Spills, Target};
-use crate::segment::{FieldStats, SegmentWriter};
-use crate::token::Term;
-use crate::writer::{Decoder, Writer};
+use crate::run::format::BLOCK_HEADER_BYTES;
+use crate::run::write::last_bytes;
+use crate::run::{self, Source, Spills};
+use crate::segment::FieldStats;
+use crate::token::{Counted, Term};
+use crate::writer::Writer;
 use std::sync::atomic::Ordering;
 
 /// A field's writer and all that belongs to it.
@@ -26,11 +29,17 @@ pub(super) struct Field<M: Mode> {
 
 impl<M: Mode> Field<M> {
     /// The writer of field `number` in the batch.
-    pub(super) fn new(shared: &Shared<'_, M>, batch: &Batch, number: usize, name: &str) -> Field<M> {
+    pub(super) fn new(
+        shared: &Shared<'_, M>,
+        batch: &Batch,
+        number: usize,
+        name: &str,
+        account: &M::Account,
+    ) -> Field<M> {
         let run_name = format!("b{:06}-f{number:04}", batch.number);
         Field {
             writer: Writer::new(shared.plan.block_bytes),
-            meter: shared.mode.meter(&format!("b{}/{name}", batch.number)),
+            meter: shared.mode.meter(&format!("b{}/{name}", batch.number), account),
             spills: Spills::new(shared.spill.to_owned(), run_name),
             list_bytes: 0,
             batch: batch.number,
@@ -48,9 +57,10 @@ impl<M: Mode> Field<M> {
     fn block_added(&mut self, shared: &Shared<'_, M>) -> Result<()> {
         self.grown = true;
         if self.writer.is_full() {
-            return self.spill(shared, Why::Own);
+            return self.spill(shared, Why::Own, true);
         }
-        self.answer(shared)
+        // under a hard limit what the document needs is leased, and a spill would give it back
+        if M::HARD { Ok(()) } else { self.answer(shared) }
     }
 
     /// Spills if the limiter asks for it. While less than a block is in use the request stays: where a budget is below
@@ -58,7 +68,7 @@ impl<M: Mode> Field<M> {
     #[inline]
     pub(super) fn answer(&mut self, shared: &Shared<'_, M>) -> Result<()> {
         if self.meter.spill_requested() && self.writer.used_bytes() >= shared.plan.block_bytes {
-            return self.spill(shared, Why::Asked);
+            return self.spill(shared, Why::Asked, false);
         }
         Ok(())
     }
@@ -75,14 +85,14 @@ impl<M: Mode> Field<M> {
         if self.grown {
             self.grown = false;
             if shared.plan.writer_cap_bytes.is_some_and(|cap| self.writer.held_bytes() >= cap) {
-                return self.spill(shared, Why::Own);
+                return self.spill(shared, Why::Own, false);
             }
         }
         Ok(())
     }
 
     #[cold]
-    fn spill(&mut self, shared: &Shared<'_, M>, why: Why) -> Result<()> {
+    fn spill(&mut self, shared: &Shared<'_, M>, why: Why, inside: bool) -> Result<()> {
         if self.writer.is_empty() {
             return Ok(());
         }
@@ -91,7 +101,11 @@ impl<M: Mode> Field<M> {
         let mut poll = || shared.go_on(self.batch);
         let run = run::spill(&self.writer, &path, shared.plan.limits.block_bytes, &mut spilling, &mut poll)?;
         self.writer.clear();
-        spilling.finish();
+        if inside {
+            spilling.finish_inside()
+        } else {
+            spilling.finish()
+        }
         let count = match why {
             Why::Asked => &shared.counts.forced_spills,
             Why::Own => &shared.counts.own_spills,
@@ -100,8 +114,49 @@ impl<M: Mode> Field<M> {
         shared.run_written(run.bytes);
         self.spills.push(run);
         self.settle_list();
-        shared.admission.freed();
+        shared.freed();
         Ok(())
+    }
+
+    /// Spills what there is and gives back what is leased.
+    pub(super) fn rest(&mut self, shared: &Shared<'_, M>) -> Result<()> {
+        self.spill(shared, Why::Own, false)?;
+        self.trim_lease();
+        Ok(())
+    }
+
+    /// Gives back what is leased and not used.
+    pub(super) fn trim_lease(&mut self) {
+        self.meter.trim_lease(self.writer.held_bytes());
+    }
+
+    /// What the text of a document makes of the writer at most, and what is charged besides on the way.
+    pub(super) fn most_bytes(&self, text: &Counted, document: u32) -> (usize, usize) {
+        self.writer.most_bytes(text, document)
+    }
+
+    /// What a spill takes after a text: the order of the terms, a copy of the longest.
+    pub(super) fn spill_bytes(&self, text: &Counted) -> usize {
+        self.writer.order_bytes(text.tokens) + last_bytes(self.writer.longest().max(text.longest))
+    }
+
+    /// What the list of runs grows by with the next one.
+    pub(super) fn list_growth_bytes(&self) -> usize {
+        self.spills.growth_bytes()
+    }
+
+    /// What a merge of so many sources at once takes, that of runs before it included. The segment's own part is what a long
+    /// term takes there.
+    pub(super) fn merge_bytes(&self, limits: run::Limits) -> usize {
+        let all = self.spills.runs().len() + usize::from(!self.writer.is_empty());
+        let (sources, passes) = (limits.fan_in.max(2).min(all), all > limits.fan_in);
+        let runs = self.spills.runs().iter().map(|run| run.longest).max().unwrap_or(0);
+        let longest = runs.max(self.writer.longest());
+        let segment = if longest > LONG_TERM { 3 * LONG_COPIES * longest } else { 0 };
+        let reader = limits.block_bytes + size_of::<run::RunReader>() + last_bytes(runs);
+        let run = limits.block_bytes + BLOCK_HEADER_BYTES + last_bytes(runs) + self.spills.growth_bytes();
+        let lists = 2 * sources * size_of::<u32>() + ENCODER_STEPS.iter().sum::<usize>();
+        sources * reader + lists + segment + self.writer.order_bytes(0) + if passes { run } else { 0 }
     }
 
     fn settle_list(&mut self) {
@@ -118,7 +173,8 @@ impl<M: Mode> Field<M> {
     pub(super) fn merge<P>(
         &mut self,
         shared: &Shared<'_, M>,
-        segment: &mut IntoSegment<'_, M::Account>,
+        limits: run::Limits,
+        segment: &mut IntoSegment<'_, '_, '_, M>,
         poll: &mut P,
     ) -> Result<FieldStats>
     where
@@ -131,7 +187,7 @@ impl<M: Mode> Field<M> {
             shared.run_written(written);
             shared.runs_removed(removed);
         };
-        passes += run::reduce(&mut self.spills, in_memory, shared.plan.limits, account, poll, &mut changed)?;
+        passes += run::reduce(&mut self.spills, in_memory, limits, account, poll, &mut changed)?;
         shared.counts.merge_passes.fetch_add(passes, Ordering::Relaxed);
         let mut sources = Spills::open(self.spills.runs(), account)?;
         if in_memory > 0 {
@@ -146,136 +202,7 @@ impl<M: Mode> Field<M> {
         let documents = self.writer.documents_with_tokens();
         self.writer.clear();
         self.meter.set_arena(0);
-        shared.admission.freed();
+        shared.freed();
         segment.segment.end_field(documents)
-    }
-}
-
-/// A segment as the target of a merge. What its writer holds is charged to the batch.
-pub(super) struct IntoSegment<'a, A: Account> {
-    pub(super) segment: SegmentWriter,
-    decoder: Decoder,
-    account: &'a mut A,
-    /// charged as long as the segment is written
-    expected: usize,
-    charged: usize,
-    /// terms since the charge was settled
-    terms: u32,
-    /// length of the last term, if it was long
-    long: usize,
-}
-
-/// What a new segment's writer takes, about; most of it is ZSTD's context. Said before the first one is there to be asked.
-const NEW_SEGMENT_BYTES: usize = 128 << 10;
-/// What its buffers grow by at most: pages of postings, positions and terms, and a dictionary block in its three forms.
-const GROWN_SEGMENT_BYTES: usize = 4 * (64 << 10);
-/// Terms after which the segment's own account of its memory is looked at again.
-const SETTLE_TERMS: u32 = 256;
-/// A term of more bytes is looked at at once.
-const LONG_TERM: usize = 1 << 10;
-/// Copies of a long term that the segment's writer may make: the term before, the open block, its compressed form.
-const LONG_COPIES: usize = 4;
-
-impl<'a, A: Account> IntoSegment<'a, A> {
-    /// Creates the segment's files. What its writer takes when it is new, and what its buffers may grow by when `written`
-    /// bytes of terms and postings go through them, is charged before that.
-    pub(super) fn create<M: Mode>(
-        shared: &Shared<'_, M>,
-        number: u32,
-        written: u64,
-        account: &'a mut A,
-    ) -> Result<Self> {
-        let new = match shared.counts.segment_bytes.load(Ordering::Relaxed) {
-            0 => NEW_SEGMENT_BYTES,
-            known => known,
-        };
-        let grown = usize::try_from(written.saturating_mul(2)).unwrap_or(usize::MAX).min(GROWN_SEGMENT_BYTES);
-        let expected = new + grown;
-        account.charge(expected);
-        let created = SegmentWriter::create(shared.index, number);
-        let segment = match created {
-            Ok(segment) => segment,
-            Err(error) => {
-                account.release(expected);
-                return Err(error);
-            }
-        };
-        shared.counts.segment_bytes.store(segment.allocated_bytes(), Ordering::Relaxed);
-        let mut into = IntoSegment {
-            segment,
-            decoder: Decoder::default(),
-            account,
-            expected,
-            charged: expected,
-            terms: 0,
-            long: 0,
-        };
-        into.settle();
-        Ok(into)
-    }
-
-    fn settle(&mut self) {
-        let now = self.segment.allocated_bytes().max(self.expected);
-        if now > self.charged {
-            self.account.charge(now - self.charged);
-        } else {
-            self.account.release(self.charged - now);
-        }
-        self.charged = now;
-        self.terms = 0;
-    }
-
-    /// Begins a term that is long, or follows one: the term is copied, and its block is compressed when the next one begins.
-    /// What that may take is charged before, and settled after.
-    #[cold]
-    fn begin_long(&mut self, term: &[u8]) -> Result<()> {
-        let most = LONG_COPIES * term.len().max(self.long);
-        self.long = if term.len() > LONG_TERM { term.len() } else { 0 };
-        self.account.charge(most);
-        let begun = self.segment.begin_term(term);
-        self.settle();
-        self.account.release(most);
-        begun
-    }
-
-    /// Finishes the segment's files and frees its writer.
-    pub(super) fn finish(self, documents: u32) -> Result<Vec<crate::segment::SegmentFile>> {
-        let most = LONG_COPIES * self.long;
-        self.account.charge(most);
-        let files = self.segment.finish(documents);
-        self.account.release(self.charged + most);
-        files
-    }
-}
-
-impl<A: Account, B: Account> Target<B> for IntoSegment<'_, A> {
-    #[inline]
-    fn begin_term(&mut self, term: &[u8], account: &mut B) -> Result<()> {
-        account.term_begins();
-        if term.len() > LONG_TERM || self.long > 0 {
-            return self.begin_long(term);
-        }
-        self.segment.begin_term(term)
-    }
-
-    #[inline]
-    fn piece(&mut self, bytes: &[u8], last: bool, _: &mut B) -> Result<()> {
-        let segment = &mut self.segment;
-        self.decoder.feed::<Error>(bytes, |document, position| segment.occurrence(document, position))?;
-        if last {
-            self.decoder.end()?;
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn end_term(&mut self, account: &mut B) -> Result<()> {
-        self.segment.end_term()?;
-        account.term_ends();
-        self.terms += 1;
-        if self.terms == SETTLE_TERMS {
-            self.settle();
-        }
-        Ok(())
     }
 }

@@ -8,7 +8,8 @@
 //! | `threads` | the run: flush threads, digest, sampler |
 //! | `shared` | what the threads share |
 //! | `admission` | how many batches are built at once |
-//! | `batch`, `field` | one batch: documents, writers, spills, segment |
+//! | `batch`, `field`, `into_segment` | one batch: documents, writers, spills, segment |
+//! | `hard`, `turns`, `room`, `safe_point` | under a hard limit: sizes, who waits, where a batch asks for what |
 //! | `outcome` | what the batches came to, and which failure is told |
 //! | `explain` | why writers were asked to spill |
 //! | `publish` | syncs, and the one step that makes the new index the index |
@@ -18,17 +19,22 @@ mod batch;
 mod explain;
 mod field;
 mod folders;
+mod hard;
+mod into_segment;
 mod outcome;
 mod plan;
 mod process;
 mod publish;
+mod room;
+mod safe_point;
 mod shared;
 mod threads;
+mod turns;
 pub mod watch;
 
 pub use watch::Watch;
 
-use crate::accounting::{Account, Batched, Mode, Off, PerTerm};
+use crate::accounting::{Account, Batched, Leased, Mode, Off, PerTerm};
 use crate::error::{Error, Result};
 use crate::explained;
 use crate::input::{self, Kind};
@@ -63,6 +69,10 @@ pub fn build(options: &BuildOptions, watch: &Watch) -> Result<BuildReport> {
             let limiter = plan.limiter()?;
             let mode = PerTerm::new(Batched::new(limiter.clone()));
             run(options, &plan, &mut target, watch, mode, Some(limiter))
+        }
+        Accounting::Batched if plan.hard.is_some() => {
+            let limiter = plan.limiter()?;
+            run(options, &plan, &mut target, watch, Leased::new(limiter.clone()), Some(limiter))
         }
         Accounting::Batched => {
             let limiter = plan.limiter()?;
@@ -102,6 +112,13 @@ fn run<M: Mode>(
     let spills_to_ram = folders::in_memory(spill.path(), options.spill_on_ram)?;
     watch.spills_to_ram.store(spills_to_ram && options.spill_on_ram == SpillOnRam::Warn, Ordering::Relaxed);
     let charge_spills = spills_to_ram && options.spill_on_ram == SpillOnRam::Charge;
+    if charge_spills && plan.hard.is_some() {
+        return Err(Error::Usage(format!(
+            "{} is on a file system in memory, where spilled bytes stay charged and a spill makes no room under --hard-limit: \
+             name another folder with --spill-dir, or give --spill-on-ram warn",
+            spill.path().display()
+        )));
+    }
 
     let start = Instant::now();
     let (start_cpu, (start_resident_bytes, _)) = (process::seconds(), process::resident());
@@ -110,7 +127,9 @@ fn run<M: Mode>(
     spill.remove()?;
     let threads::Ran { mut done, fields, digest: (input_bytes, input_sha256), counts, samples } = ran;
     let names: usize = fields.iter().map(String::len).sum();
-    kept.charge(done.len() * MANIFEST_BYTES_A_SEGMENT + MANIFEST_COPIES * names);
+    let manifest_bytes = done.len() * MANIFEST_BYTES_A_SEGMENT + MANIFEST_COPIES * names;
+    shared::room(&mut kept, "the manifest", manifest_bytes)?;
+    kept.charge(manifest_bytes);
     let mut manifest = Manifest {
         kind: match plan.inputs.kind {
             Kind::Text => manifest::Kind::Text,
@@ -163,11 +182,11 @@ fn run<M: Mode>(
         threads: options.threads,
         accounting: options.accounting.name(),
         budget_bytes: plan.budget_bytes,
-        hard_limit_bytes: None,
+        hard_limit_bytes: options.hard_limit_bytes,
         floor_bytes: plan.floor_bytes,
         peak_held_bytes: limiter.as_ref().map(|_| stats.peak_held_bytes),
         mean_held_bytes: limiter.as_ref().map(|_| samples.mean_held_bytes),
-        overdraft_peak_bytes: 0,
+        overdraft_peak_bytes: stats.overdraft_peak_bytes,
         start_resident_bytes,
         peak_resident_bytes: process::resident().1,
         forced_spills: counts.forced_spills.into_inner(),

@@ -2,17 +2,20 @@
 //!
 //! Sizes of blocks and the fan-in of merges follow from the budget and the threads, so that what is not an arena stays a
 //! small part of it. None of them changes the index: that depends on input, format, fields and batch size alone.
+use crate::build::hard::{Given, Hard, block_sizes, option};
 use crate::error::{Error, Result};
 use crate::input::{Inputs, Kind, json};
 use crate::open_files::most_open_files;
 use crate::options::{Accounting, BuildOptions};
 use crate::run::Limits;
-use plimsoll::{Bytes, GlobalMemoryLimiter, KIB, MIB};
+use plimsoll::{Bytes, GlobalMemoryLimiter, MIB};
 
 /// The smallest block of an arena that the command takes: a few slices.
 const LEAST_BLOCK_BYTES: usize = 512;
 /// The largest: an arena's addresses still have 64 of them.
 const MOST_BLOCK_BYTES: usize = 64 * MIB;
+/// What a segment takes in lists until the index is published, about.
+const SEGMENT_LIST_BYTES: usize = 2560;
 /// A batch stays below 2^32 bytes, so that its documents and positions fit 32 bits.
 const MOST_BATCH_BYTES: u64 = u32::MAX as u64;
 
@@ -27,6 +30,8 @@ pub(super) struct Plan {
     /// Flush threads to start.
     pub(super) threads: usize,
     pub(super) budget_bytes: Option<usize>,
+    /// Under a hard limit.
+    pub(super) hard: Option<Hard>,
     /// With a budget, or if it was given.
     pub(super) floor_bytes: Option<usize>,
     pub(super) writer_cap_bytes: Option<usize>,
@@ -46,6 +51,7 @@ fn usage(why: impl Into<String>) -> Error {
 pub(super) fn check(options: &BuildOptions) -> Result<()> {
     let zero = [
         ("--budget", options.budget_bytes == Some(0)),
+        ("--hard-limit", options.hard_limit_bytes == Some(0)),
         ("--floor", options.floor_bytes == Some(0)),
         ("--writer-cap", options.writer_cap_bytes == Some(0)),
         ("--block-bytes", options.block_bytes == 0),
@@ -64,6 +70,20 @@ pub(super) fn check(options: &BuildOptions) -> Result<()> {
     }
     if options.accounting == Accounting::Off && options.budget_bytes.is_some() {
         return Err(usage("--budget needs accounting: choose --accounting batched, or leave the budget out"));
+    }
+    if options.hard_limit_bytes.is_some() && options.accounting != Accounting::Batched {
+        return Err(usage(match options.accounting {
+            Accounting::Off => "--hard-limit needs accounting: choose --accounting batched, or leave the limit out",
+            _ => {
+                "--hard-limit needs --accounting batched: per-term makes the reference's calls, which are never refused"
+            }
+        }));
+    }
+    if let (Some(hard), Some(budget)) = (options.hard_limit_bytes, options.budget_bytes)
+        && hard < budget
+    {
+        let (hard, budget) = (Bytes(hard), Bytes(budget));
+        return Err(usage(format!("--hard-limit {hard} is below --budget {budget}: give at least the budget")));
     }
     if let Some(fields) = &options.fields {
         if fields.is_empty() {
@@ -93,7 +113,20 @@ impl Plan {
             fields.sort();
             fields.dedup();
         }
-        let floor_bytes = match (options.floor_bytes, options.budget_bytes) {
+        let batches = inputs.bytes.div_ceil(options.batch_bytes).max(1);
+        let descriptors = most_open_files();
+        let threads = options.threads.min(usize::try_from(batches).unwrap_or(usize::MAX));
+        let threads = threads.min(descriptors.saturating_sub(OTHER_FILES) / THREAD_FILES).max(1);
+        let given = Given {
+            threads,
+            block_bytes: options.block_bytes,
+            jsonl: inputs.kind == Kind::Jsonl,
+            budget_bytes: options.budget_bytes,
+            lists_bytes: inputs.allocated_bytes() + threads.max(batches.min(1 << 20) as usize) * SEGMENT_LIST_BYTES,
+        };
+        let hard = options.hard_limit_bytes.map(|limit| Hard::of(given, limit));
+        let budget_bytes = hard.map(|hard| given.budget_under(hard.limit_bytes)).or(options.budget_bytes);
+        let floor_bytes = match (options.floor_bytes, budget_bytes) {
             (None, Some(budget)) => Some((64 * MIB).min(budget / 16).max(options.block_bytes)),
             (given, _) => given,
         };
@@ -101,23 +134,20 @@ impl Plan {
             Kind::Text => 1,
             Kind::Jsonl => fields.as_ref().map_or(1, Vec::len),
         };
-        let batches = inputs.bytes.div_ceil(options.batch_bytes).max(1);
-        let descriptors = most_open_files();
-        let threads = options.threads.min(usize::try_from(batches).unwrap_or(usize::MAX));
-        let threads = threads.min(descriptors.saturating_sub(OTHER_FILES) / THREAD_FILES).max(1);
-        let each = options.budget_bytes.map_or(usize::MAX, |budget| budget / threads);
-        let run_block = (each / 64).clamp(KIB, 64 * KIB);
+        let each = budget_bytes.map_or(usize::MAX, |budget| budget / threads);
+        let (run_block, input_block_bytes) = block_sizes(each);
         let plan = Plan {
             fields,
             batch_bytes: options.batch_bytes,
             block_bytes: options.block_bytes,
             threads,
-            budget_bytes: options.budget_bytes,
+            budget_bytes,
+            hard,
             floor_bytes,
             writer_cap_bytes: options.writer_cap_bytes,
             quantum_bytes: options.quantum_bytes,
             limits: Limits { block_bytes: run_block, fan_in: fan_in(descriptors, threads, each / 4 / run_block) },
-            input_block_bytes: (each / 16).clamp(4 * KIB, 128 * KIB) & !(4 * KIB - 1),
+            input_block_bytes,
             open_files: (descriptors.saturating_sub(OTHER_FILES + threads * THREAD_FILES) / 2).min(MOST_OPEN_FILES),
             skip_bad: options.skip_bad,
             inputs,
@@ -135,8 +165,18 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The budget has to hold the floor, and the first block of every field of one batch.
+    /// The budget has to hold the floor, and the first block of every field of one batch; a hard limit all that a batch needs
+    /// to go on.
     pub(super) fn check_minimum(&self, fields: usize) -> Result<()> {
+        if let Some(hard) = &self.hard
+            && let Some(least) = hard.below_minimum(fields)
+        {
+            let (given, block, least) = (Bytes(hard.limit_bytes), Bytes(self.block_bytes), option(least));
+            return Err(usage(format!(
+                "--hard-limit {given} is below the minimum of {least}: one batch of {fields} fields with blocks of {block}, \
+                 its segment, and a small document; give a larger limit or smaller --block-bytes"
+            )));
+        }
         let Some(budget) = self.budget_bytes else { return Ok(()) };
         let blocks = self.block_bytes.saturating_mul(fields);
         let minimum = blocks.max(self.floor_bytes.unwrap_or(0));
@@ -157,6 +197,9 @@ impl Plan {
             Some(budget) => builder.budget_bytes(budget),
             None => builder.unlimited(),
         };
+        if let Some(hard) = &self.hard {
+            builder = builder.hard_limit_bytes(hard.limit_bytes).reserve_bytes(hard.reserve_bytes());
+        }
         if let Some(floor) = self.floor_bytes {
             builder = builder.floor_bytes(floor);
         }

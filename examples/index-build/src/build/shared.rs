@@ -3,6 +3,7 @@ use crate::accounting::{Account, Mode};
 use crate::build::admission::Admission;
 use crate::build::outcome::Outcome;
 use crate::build::plan::Plan;
+use crate::build::turns::Turns;
 use crate::build::watch::Watch;
 use crate::error::{Error, Result};
 use crate::input::Cutter;
@@ -42,8 +43,17 @@ pub(super) struct Shared<'a, M: Mode> {
     pub(super) kept: Mutex<M::Account>,
     pub(super) cutter: Mutex<Cutter<'a>>,
     pub(super) admission: Admission,
+    pub(super) turns: Turns,
     pub(super) outcome: Outcome,
     pub(super) counts: Counts,
+}
+
+/// Room for `bytes` that are about to be charged to an account of the build's own, where nobody can wait.
+pub(super) fn room(account: &mut impl Account, what: &str, bytes: usize) -> Result<()> {
+    if account.room(bytes) {
+        return Ok(());
+    }
+    Err(Error::Failed(format!("{} for {what} are refused by --hard-limit: give a larger one", plimsoll::Bytes(bytes))))
 }
 
 /// The signal that asks a build to stop, as an error.
@@ -59,6 +69,16 @@ impl<M: Mode> Shared<'_, M> {
     pub(super) fn go_on(&self, number: u32) -> Result<()> {
         signalled(&self.watch.signal)?;
         self.outcome.go_on(number)
+    }
+
+    /// Memory was given back: who waits may look again.
+    pub(super) fn freed(&self) {
+        if M::HARD {
+            self.turns.moved();
+            self.turns.freed();
+        } else {
+            self.admission.freed();
+        }
     }
 
     /// A run was sealed.

@@ -6,7 +6,8 @@ use crate::accounting::{Account, Mode};
 use crate::build::admission::Admission;
 use crate::build::outcome::Outcome;
 use crate::build::plan::Plan;
-use crate::build::shared::{Counts, Shared};
+use crate::build::shared::{Counts, Shared, room};
+use crate::build::turns::Turns;
 use crate::build::watch::Watch;
 use crate::build::{batch, panicked};
 use crate::error::{Error, Result};
@@ -56,7 +57,11 @@ pub(super) fn run<M: Mode>(
     limiter: Option<&GlobalMemoryLimiter>,
 ) -> Result<(Ran, M::Account)> {
     let mut kept = mode.account("lists");
+    room(&mut kept, "the list of inputs", plan.inputs.allocated_bytes())?;
     kept.charge(plan.inputs.allocated_bytes());
+    let digest_block_bytes = DIGEST_BLOCK_BYTES.min(plan.input_block_bytes);
+    let mut digest_account = mode.account("digest");
+    room(&mut digest_account, "the digest of the input", digest_block_bytes)?;
     let shared = Shared {
         plan,
         mode,
@@ -66,18 +71,24 @@ pub(super) fn run<M: Mode>(
         spill_charge: charge_spills.then(|| Mutex::new(mode.account("runs in memory"))),
         kept: Mutex::new(kept),
         cutter: Mutex::new(Cutter::new(&plan.inputs, plan.batch_bytes)),
-        admission: Admission::new(plan.budget_bytes),
+        // under a hard limit turns are taken instead
+        admission: Admission::new(if M::HARD { None } else { plan.budget_bytes }),
+        turns: Turns::new(if M::HARD { plan.hard } else { None }),
         outcome: Outcome::new(),
         counts: Counts::default(),
     };
     let ended = AtomicBool::new(false);
+    let digest = || {
+        let mut account = digest_account;
+        input::digest(&plan.inputs, digest_block_bytes, &mut account, &mut || shared.go_on(u32::MAX))
+    };
     let (digest, samples) = thread::scope(|scope| {
         let named = |name: String| thread::Builder::new().name(name);
         let sampler = limiter.map(|limiter| {
             let ended = &ended;
             named("sampler".to_owned()).spawn_scoped(scope, move || sample(limiter, watch, ended))
         });
-        let digest = named("digest".to_owned()).spawn_scoped(scope, || guarded(&shared, "digest", || digest(&shared)));
+        let digest = named("digest".to_owned()).spawn_scoped(scope, || guarded(&shared, "digest", || digest()));
         let flushes: Vec<_> = (0..plan.threads)
             .map(|number| {
                 let work = || guarded(&shared, "flush", || flush(&shared));
@@ -136,20 +147,24 @@ fn flush<M: Mode>(shared: &Shared<'_, M>) -> Result<()> {
             Kind::Jsonl => shared.counts.fields.load(Ordering::Relaxed).max(1),
         };
         let need = plan.block_bytes * fields + plan.limits.block_bytes + plan.input_block_bytes;
+        let turn = shared.turns.enter(|| fields_of_a_batch(shared), || shared.go_on(0))?;
         let ticket = shared.admission.admit(need, || shared.mode.held_bytes(), || shared.go_on(0))?;
         let cut = shared.cutter.lock().unwrap_or_else(PoisonError::into_inner).cut()?;
         let Some(next) = cut else { return Ok(()) };
         if shared.outcome.go_on(next.number).is_err() {
             return Ok(());
         }
-        batch::run(shared, next, ticket);
+        batch::run(shared, next, ticket, turn);
     }
 }
 
-fn digest<M: Mode>(shared: &Shared<'_, M>) -> Result<(u64, String)> {
-    let mut account = shared.mode.account("digest");
-    let block_bytes = DIGEST_BLOCK_BYTES.min(shared.plan.input_block_bytes);
-    input::digest(&shared.plan.inputs, block_bytes, &mut account, &mut || shared.go_on(u32::MAX))
+/// The fields that the next batch will have, as far as it is known: 0 if it is not.
+fn fields_of_a_batch<M: Mode>(shared: &Shared<'_, M>) -> usize {
+    let seen = shared.counts.fields.load(Ordering::Relaxed);
+    match shared.plan.inputs.kind {
+        Kind::Text => 1,
+        Kind::Jsonl => shared.plan.fields.as_ref().map_or(seen, Vec::len),
+    }
 }
 
 /// Looks every 10 ms at what is held.

@@ -73,6 +73,10 @@ pub(super) struct Build {
     /// Soft limit of everything held: above it, arenas are asked to spill [default: unlimited]
     #[arg(long, value_name = "SIZE", value_parser = size::memory_above_zero)]
     budget: Option<usize>,
+    /// Never hold more than this: spill, wait, or fail and say what is needed; needs --accounting batched; alone it sets
+    /// the budget to 7/8 of it [default: none]
+    #[arg(long, value_name = "SIZE", value_parser = size::memory_above_zero)]
+    hard_limit: Option<usize>,
     /// No arena below this is asked to spill [default: the smaller of 64MiB and budget / 16, at least one block]
     #[arg(long, value_name = "SIZE", value_parser = size::memory_above_zero)]
     floor: Option<usize>,
@@ -126,6 +130,7 @@ impl Build {
             format: self.format.into(),
             fields: self.fields,
             budget_bytes: self.budget,
+            hard_limit_bytes: self.hard_limit,
             floor_bytes: self.floor,
             writer_cap_bytes: self.writer_cap,
             quantum_bytes: self.quantum,

@@ -99,7 +99,7 @@ impl<'a> Cutter<'a> {
 }
 
 /// The offset behind the first line end at or after `from`, or the file's length.
-fn line_end(path: &Path, from: u64, bytes: u64) -> Result<u64> {
+pub fn line_end(path: &Path, from: u64, bytes: u64) -> Result<u64> {
     let mut file = File::open(path).map_err(Error::io("opening", path))?;
     file.seek(SeekFrom::Start(from)).map_err(Error::io("reading", path))?;
     let (mut block, mut at) = ([0u8; LOOK_BYTES], from);

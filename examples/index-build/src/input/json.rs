@@ -14,6 +14,8 @@ use std::ops::Range;
 
 /// No index has more fields.
 pub const MOST_FIELDS: usize = 1024;
+/// What a field takes in lists and tables that double, but for its name.
+const FIELD_BYTES: usize = 256;
 
 /// Why a line cannot be indexed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub enum Bad {
     Line(String),
     /// It would bring more than [`MOST_FIELDS`] fields.
     Fields,
+    /// Not known yet: room for so many bytes is refused. It can be parsed again once there is.
+    Room(usize),
 }
 
 /// The fields of a batch, numbered in order of appearance.
@@ -154,6 +158,13 @@ impl Parser {
         // nesting takes a byte a level of the parser's, which counts in a long line only
         let nesting = if line.len() > 64 << 10 { line.len() } else { 0 };
         let most = lossy + 2 * scratch + nesting;
+        // what buffers may grow by: they double; and a place for each key that may become a field
+        let keys = memchr::memchr_iter(b':', line).count().min(MOST_FIELDS + 1);
+        let entry = size_of::<(String, Option<Place>)>() + size_of::<Option<Place>>();
+        let grown = 2 * (lossy + scratch + line.len()) + 2 * keys.max(4) * entry;
+        if !account.room(most + grown) {
+            return Err(Bad::Room(most + grown));
+        }
         account.charge(most);
         let parsed = match valid {
             Ok(text) => {
@@ -187,6 +198,11 @@ impl Parser {
         }
         if new > 0 {
             let before = fields.allocated_bytes();
+            let names: usize = self.new.iter().map(|(name, _)| name.len()).sum();
+            let more = 2 * names + (fields.names.len() + new).max(4) * FIELD_BYTES;
+            if !account.room(more) {
+                return Err(Bad::Room(more));
+            }
             for (name, value) in self.new.drain(..) {
                 if value.is_some() {
                     let number = fields.add(name) as usize;
@@ -205,6 +221,10 @@ impl Parser {
     #[cold]
     fn parse_tamed(&mut self, line: &[u8], fields: &Fields, account: &mut impl Account) -> Result<(), Bad> {
         let most = 4 * line.len();
+        let grown = if self.is_lossy { 6 * line.len() } else { 2 * line.len() };
+        if !account.room(most + grown) {
+            return Err(Bad::Room(most + grown));
+        }
         account.charge(most);
         self.values.iter_mut().for_each(|value| *value = None);
         self.new.clear();

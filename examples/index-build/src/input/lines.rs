@@ -89,7 +89,8 @@ impl Lines {
         Ok(())
     }
 
-    /// The next line of the part, or none at its end. `block` hears of every block that was read.
+    /// The next line of the part, or none at its end. `block` hears of every block that was read. After [`Error::Room`] it
+    /// can be called again.
     #[inline]
     pub fn next<A: Account>(
         &mut self,
@@ -114,6 +115,13 @@ impl Lines {
                 return Ok(Some(self.line(from, to)));
             }
         }
+    }
+
+    /// The file of the line that is being read, the offset of its start, and its length with what follows in the part.
+    pub fn place(&self) -> (usize, u64, u64) {
+        let Some(open) = &self.open else { return (0, 0, 0) };
+        let offset = open.read - (self.end - self.start) as u64;
+        (open.part.file, offset, open.part.end - offset)
     }
 
     #[inline]
@@ -153,7 +161,11 @@ impl Lines {
                 return Err(Error::Input { path: path.clone(), line: line_number(path, offset)?, why });
             }
             let capacity = self.buffer.len().saturating_mul(2);
-            account.charge(capacity - self.buffer.len());
+            let bytes = capacity - self.buffer.len();
+            if !account.room(bytes) {
+                return Err(Error::Room { bytes });
+            }
+            account.charge(bytes);
             self.buffer.reserve_exact(capacity - self.buffer.len());
             self.buffer.resize(capacity, 0);
         } else if self.buffer.len() > self.block_bytes && self.end < self.block_bytes {

@@ -17,7 +17,7 @@ pub mod lines;
 pub mod list;
 mod tame;
 
-pub use batch::{Batch, Cutter, Part};
+pub use batch::{Batch, Cutter, Part, line_end};
 pub use digest::digest;
 pub use lines::{Line, Lines, line_number};
 pub use list::{InputFile, Inputs, Kind, list};

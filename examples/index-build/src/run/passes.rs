@@ -53,6 +53,13 @@ impl Spills {
         self.runs.capacity() * size_of::<Run>() + self.runs.iter().map(|run| run.path.as_os_str().len()).sum::<usize>()
     }
 
+    /// What that grows by with the next run at most.
+    pub fn growth_bytes(&self) -> usize {
+        let list = if self.runs.len() == self.runs.capacity() { self.runs.capacity().max(4) } else { 0 };
+        // separators and numbers
+        list * size_of::<Run>() + self.folder.as_os_str().len() + self.name.len() + 32
+    }
+
     /// Removes the files of `count` runs from the start of the list; returns their bytes.
     fn remove(&mut self, count: usize) -> Result<u64> {
         let mut bytes = 0;

@@ -8,6 +8,7 @@ use crate::run::format::{
     BLOCK_HEADER_BYTES, BYTE_ORDER, HEADER_BYTES, LEAST_BLOCK_BYTES, MAGIC, MOST_BLOCK_BYTES, SEAL_BYTES, VERSION,
     checksum, corrupt,
 };
+use crate::run::write::last_bytes;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -206,7 +207,7 @@ impl RunReader {
         let (shared, further) = (shared as usize, further as usize);
         let length = shared + further;
         if length > self.term.capacity() {
-            let capacity = length.max(64).next_power_of_two();
+            let capacity = last_bytes(length);
             account.charge(capacity - self.term.capacity());
             self.term.reserve_exact(capacity - self.term.len());
         }

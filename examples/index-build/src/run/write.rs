@@ -16,6 +16,13 @@ pub struct Run {
     pub path: PathBuf,
     pub bytes: u64,
     pub terms: u64,
+    /// Bytes of the longest term, or a little more.
+    pub longest: usize,
+}
+
+/// What a copy of a term takes that grows for longer ones.
+pub fn last_bytes(term: usize) -> usize {
+    term.max(64).next_power_of_two()
 }
 
 /// Writes one run. [`Target`] is how terms get in; [`RunWriter::finish`] seals.
@@ -128,7 +135,8 @@ impl RunWriter {
     pub fn finish(mut self, account: &mut impl Account) -> Result<Run> {
         let sealed = self.seal();
         self.sealed = sealed.is_ok();
-        let run = Run { path: self.path.clone(), bytes: self.written, terms: self.terms };
+        let longest = self.last.capacity();
+        let run = Run { path: self.path.clone(), bytes: self.written, terms: self.terms, longest };
         self.abandon(account);
         sealed.map(|()| run)
     }
@@ -171,7 +179,7 @@ impl<A: Account> Target<A> for RunWriter {
         self.put_varint((term.len() - shared) as u64)?;
         self.put(&term[shared..])?;
         if term.len() > self.last.capacity() {
-            let capacity = term.len().max(64).next_power_of_two();
+            let capacity = last_bytes(term.len());
             account.charge(capacity - self.last.capacity());
             self.last.reserve_exact(capacity - self.last.len());
         }

@@ -7,6 +7,9 @@
 //! whatever stands around it, so no character and no invalid part lies in two runs.
 //! The builder, the queries and nothing else use this folder, so that both read text alike.
 mod classes;
+mod count;
+
+pub use count::{Counted, count};
 
 use crate::error::Result;
 use classes::Runs;

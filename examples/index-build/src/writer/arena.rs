@@ -7,6 +7,8 @@
 //! Slice lengths follow from level and address, so a reader needs nothing else either.
 //! Addresses are u32. An arena says when it comes near the end of them, and its writer then spills.
 
+use crate::writer::vocabulary::list_growth;
+
 /// Bytes of the smallest slice; blocks are used in multiples of it.
 const SLICE: usize = 16;
 /// The highest level: slices of 2 KiB.
@@ -64,6 +66,31 @@ impl Arena {
     /// What the list of blocks takes besides.
     pub fn list_bytes(&self) -> usize {
         self.blocks.capacity() * size_of::<Box<[u8]>>()
+    }
+
+    /// What a text of so many tokens adds at most, lists included. `value_bytes` is the longest of the numbers that say one
+    /// of its occurrences, two to a document.
+    ///
+    /// A token goes to a stream that is there or begins one, which takes slices of 16 and 32 bytes. A stream that is there
+    /// may need its next slice at once: no longer than a slice can be, nor than what the stream has and 16 bytes more (but
+    /// a slice at a block's end is cut short, and its stream has less). Further slices are earned: the one before was
+    /// filled but for its link, and the next is at most twice as long, or follows a cut one of at least 12 bytes.
+    pub fn most_growth_bytes(&self, tokens: usize, value_bytes: usize) -> usize {
+        // the first occurrence of a term is written with its second, and may be far inside an older document
+        let written = tokens * (3 * value_bytes + 5);
+        let top = (SLICE << TOP).min(self.usable);
+        let next = (tokens * top).min(self.used_bytes() + tokens * SLICE + self.blocks.len() * top);
+        let small = self.usable < 4 * top;
+        let earned = if small { (written / (SLICE - LINK) + 1) * top } else { 3 * written };
+        let slices = next + tokens * (SLICE + 2 * SLICE) + earned;
+        let room = if self.blocks.is_empty() { 0 } else { self.usable - self.used };
+        if tokens == 0 || slices <= room {
+            return 0;
+        }
+        // in each block one slice may be cut short
+        let (lost, each) = if small { (0, self.usable) } else { (top, self.usable - top) };
+        let blocks = (slices - room + lost).div_ceil(each);
+        blocks * self.block_bytes + list_growth(&self.blocks, blocks)
     }
 
     /// The addresses are nearly used up: time to spill.

@@ -4,7 +4,7 @@
 //! one starts a stream in the arena. Before anything is allocated the meter is told the new sum of arena and vocabulary,
 //! all of which a spill frees; between allocations it is told nothing but new terms.
 use crate::accounting::{Account, Meter};
-use crate::token::Term;
+use crate::token::{Counted, Term};
 use crate::writer::arena::Arena;
 use crate::writer::order::Order;
 use crate::writer::stream::{occurrence, varint};
@@ -54,6 +54,24 @@ impl Writer {
         self.arena.used_bytes() + self.vocabulary.used_bytes()
     }
 
+    /// What the text of one document may come to at most: what is held then, and what is charged besides on the way.
+    pub fn most_bytes(&self, text: &Counted, document: u32) -> (usize, usize) {
+        let (vocabulary, copied) = self.vocabulary.most_growth_bytes(text);
+        let value_bytes = varint(u64::from(document) << 1 | 1).1.max(varint(2 * text.tokens as u64).1) as usize;
+        let arena = self.arena.most_growth_bytes(text.tokens, value_bytes);
+        (self.held_bytes() + vocabulary + arena, copied)
+    }
+
+    /// What the order of the terms takes when so many have come to them.
+    pub fn order_bytes(&self, more: usize) -> usize {
+        Order::bytes(self.terms() + more)
+    }
+
+    /// Bytes of the longest term, if one is longer than 8.
+    pub fn longest(&self) -> usize {
+        self.vocabulary.longest()
+    }
+
     /// Whether a spill would write nothing.
     pub fn is_empty(&self) -> bool {
         self.vocabulary.is_empty()
@@ -84,11 +102,12 @@ impl Writer {
             return self.add_new(meter, hash, term, document, position);
         };
         let mut grown = false;
-        let settled = self.settled;
+        let (mut held, block_bytes) = (self.settled, self.block_bytes);
         let record = self.vocabulary.record_mut(id);
-        let mut grow = |more: usize| {
+        let mut grow = |_: usize| {
             grown = true;
-            meter.set_arena(settled + more);
+            held += block_bytes;
+            meter.set_arena(held);
         };
         if record.head == ALONE {
             // the first occurrence is written when the second comes
@@ -244,6 +263,98 @@ mod tests {
             prop_assert_eq!(writer.documents_with_tokens() as usize, documents.iter().filter(|terms| !terms.is_empty()).count());
             writer.clear();
             prop_assert_eq!(writer.held_bytes(), 0);
+        }
+    }
+
+    /// Remembers the most that it was told, with what was charged at that moment.
+    #[derive(Default)]
+    struct Most {
+        charged: Charged,
+        arena: usize,
+        most: usize,
+    }
+
+    #[derive(Default)]
+    struct Charged(usize, usize);
+
+    impl Account for Charged {
+        fn charge(&mut self, bytes: usize) {
+            self.0 += bytes;
+            self.1 = self.1.max(self.0);
+        }
+        fn release(&mut self, bytes: usize) {
+            self.0 -= bytes;
+        }
+        fn term_begins(&mut self) {}
+        fn term_ends(&mut self) {}
+    }
+
+    impl crate::accounting::Spilling for Charged {
+        fn finish(self) {}
+    }
+
+    impl Meter for Most {
+        type Account = Charged;
+        type Spilling<'a> = Charged;
+        fn account(&mut self) -> &mut Charged {
+            &mut self.charged
+        }
+        fn set_arena(&mut self, bytes: usize) {
+            self.arena = bytes;
+            self.most = self.most.max(bytes);
+        }
+        fn new_term(&mut self) {}
+        fn spill_requested(&self) -> bool {
+            false
+        }
+        fn begin_spill(&mut self, _: Why) -> Option<Charged> {
+            None
+        }
+    }
+
+    /// A document's text, of streams that grow at different rates.
+    fn any_text() -> impl Strategy<Value = String> {
+        prop_oneof![
+            4 => proptest::collection::vec("[a-d]|[a-e]{2}|[ab]{7,10}|[0-9]{3}", 0..60).prop_map(|words| words.join(" ")),
+            1 => "[a-z]{1,3000}( [a-z]{1,3}){0,9}",
+            1 => (1usize..400).prop_map(|times| "ab ".repeat(times)),
+            1 => (1usize..300, 1usize..40).prop_map(|(from, more)| {
+                (from..from + more).map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ")
+            }),
+        ]
+    }
+
+    proptest! {
+        /// What is leased before a document is enough for it, whatever the writer holds already.
+        #[test]
+        fn no_document_takes_more_than_was_said_before_it(
+            texts in proptest::collection::vec((any_text(), 1usize..20), 1..25),
+            gap in prop_oneof![Just(1u32), Just(90_000)],
+            block_bytes in prop_oneof![Just(512usize), Just(1000), Just(4096), Just(10_000), Just(32768)]
+        ) {
+            struct Add<'a>(&'a mut Writer, &'a mut Most, u32, u32);
+            impl crate::token::Sink for Add<'_> {
+                fn token(&mut self, token: &[u8]) -> crate::error::Result<()> {
+                    self.0.add(self.1, Term::of(token), self.2, self.3);
+                    self.3 += 1;
+                    Ok(())
+                }
+                fn scratch(&mut self, _: usize, _: usize) {}
+            }
+            let (mut writer, mut meter, mut document) = (Writer::new(block_bytes), Most::default(), 0);
+            for (text, times) in texts {
+                for _ in 0..times {
+                    let counted = crate::token::count(text.as_bytes());
+                    let (most, copied) = writer.most_bytes(&counted, document);
+                    (meter.most, meter.charged.1) = (0, 0);
+                    let mut add = Add(&mut writer, &mut meter, document, 0);
+                    crate::token::Tokenizer::new().each(text.as_bytes(), &mut add).unwrap();
+                    prop_assert!(meter.most <= most, "{} of {most}", meter.most);
+                    prop_assert!(meter.charged.1 <= copied && meter.charged.0 == 0);
+                    prop_assert!(meter.arena == writer.held_bytes() || meter.arena == 0);
+                    document += gap;
+                }
+            }
         }
     }
 

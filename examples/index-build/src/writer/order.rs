@@ -16,11 +16,16 @@ pub struct Order {
 impl Order {
     /// Sorts a vocabulary.
     pub fn of(vocabulary: &Vocabulary, account: &mut impl Account) -> Order {
-        account.charge(vocabulary.len() * size_of::<(u64, u32)>());
+        account.charge(Order::bytes(vocabulary.len()));
         let mut terms = Vec::with_capacity(vocabulary.len());
         terms.extend((0..vocabulary.len() as u32).map(|id| (vocabulary.record(id).key, id)));
         terms.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| vocabulary.compare_beyond_key(a.1, b.1)));
         Order { terms }
+    }
+
+    /// What the order of so many terms takes.
+    pub fn bytes(terms: usize) -> usize {
+        terms * size_of::<(u64, u32)>()
     }
 
     /// Term ids and their keys.

@@ -36,6 +36,18 @@ impl Table {
         }
     }
 
+    /// What up to `terms` further terms will allocate at most: for good, and besides while places are copied.
+    pub fn most_growth_bytes(&self, terms: usize) -> (usize, usize) {
+        let mut places = self.places.len();
+        // the last of them is inserted when all others have been
+        while terms > 0 && 4 * (self.taken + terms - 1) >= 3 * places {
+            places = (2 * places).max(LEAST);
+        }
+        let more = places - self.places.len();
+        let copied = if more > 0 { places / 2 } else { 0 };
+        (more * size_of::<u64>(), copied * size_of::<u64>())
+    }
+
     /// The next term with this hash, from place `at` on, which begins as the hash and is left behind the place found.
     #[inline(always)]
     pub fn next(&self, hash: u32, at: &mut usize) -> Option<u32> {

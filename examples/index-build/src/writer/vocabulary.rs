@@ -4,7 +4,7 @@
 //! of a longer one are in a block as well, and a term longer than a quarter of a block has one of its own. Records are in
 //! blocks too, so that nothing is copied when they grow; the table keeps the hashes, so that its growth touches neither
 //! records nor bytes. [`Vocabulary::growth_bytes`] says beforehand what a new term will allocate.
-use crate::token::Term;
+use crate::token::{Counted, Term};
 use crate::writer::table::Table;
 
 /// No first slice: the term has one occurrence so far, which is in the record.
@@ -44,6 +44,8 @@ pub struct Vocabulary {
     byte_block_bytes: usize,
     /// bytes of terms in them
     term_bytes: usize,
+    /// bytes of the longest of those
+    longest: usize,
 }
 
 /// Multiplies to 128 bits and folds the halves: the step of the hash.
@@ -94,6 +96,7 @@ impl Vocabulary {
             shift: block_bytes.next_power_of_two().trailing_zeros(),
             byte_block_bytes: 0,
             term_bytes: 0,
+            longest: 0,
         }
     }
 
@@ -121,6 +124,29 @@ impl Vocabulary {
     /// What the lists of blocks take besides.
     pub fn list_bytes(&self) -> usize {
         self.records.capacity() * size_of::<Vec<Record>>() + self.blocks.capacity() * size_of::<Vec<u8>>()
+    }
+
+    /// Bytes of the longest term, if one is longer than 8.
+    pub fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// What the terms of a text will allocate at most: for good, and besides while the table is copied.
+    pub fn most_growth_bytes(&self, text: &Counted) -> (usize, usize) {
+        let record_blocks = (self.terms as usize + text.tokens).div_ceil(1 << self.record_shift) - self.records.len();
+        let room = self.blocks.get(self.current).map_or(0, |block| block.capacity() - block.len());
+        let long = self.is_long(text.longest);
+        let (byte_blocks, own) = if text.long_bytes == 0 || !long && text.long_bytes <= room {
+            (0, 0)
+        } else {
+            // a block is left when the next term does not fit, at most a quarter of it unused; long ones have their own
+            let own = text.long_bytes / (self.block_bytes / 4 + 1);
+            (text.long_bytes / (self.block_bytes - self.block_bytes / 4) + 1, if long { own } else { 0 })
+        };
+        let (table, copied) = self.table.most_growth_bytes(text.tokens);
+        let lists = list_growth(&self.records, record_blocks) + list_growth(&self.blocks, byte_blocks + own);
+        let blocks = record_blocks * (size_of::<Record>() << self.record_shift) + byte_blocks * self.block_bytes;
+        (blocks + if long { text.long_bytes } else { 0 } + table + lists, copied)
     }
 
     /// The addresses of term bytes, or the term ids, are nearly used up: time to spill.
@@ -210,6 +236,7 @@ impl Vocabulary {
     /// Copies a term's bytes into a block.
     fn keep(&mut self, term: &[u8]) -> u32 {
         self.term_bytes += term.len();
+        self.longest = self.longest.max(term.len());
         if !self.fits(term.len()) {
             let long = self.is_long(term.len());
             let bytes = if long { term.len() } else { self.block_bytes };
@@ -262,6 +289,12 @@ impl Vocabulary {
             _ => a.length.cmp(&b.length),
         }
     }
+}
+
+/// What a list's growth by so many takes at most: it doubles, and holds four at least.
+pub(super) fn list_growth<T>(list: &Vec<T>, more: usize) -> usize {
+    let room = list.capacity() - list.len();
+    if more <= room { 0 } else { ((2 * (list.len() + more)).max(4) - list.capacity()) * size_of::<T>() }
 }
 
 #[cfg(test)]
