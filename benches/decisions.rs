@@ -16,6 +16,9 @@
 
 #![expect(unsafe_code, reason = "an allocator that counts cannot be had without")]
 
+mod common;
+
+use common::figures::{Figures, nanos};
 use plimsoll::{ArenaHandle, GIB, GlobalMemoryLimiter, KIB, MIB, Pressure, Reporter, ScriptedSignals};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
@@ -65,29 +68,6 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
-}
-
-/// Median, least and most, in nanoseconds.
-struct Figures(Vec<f64>);
-
-impl Figures {
-    fn median(&mut self) -> f64 {
-        self.0.sort_by(f64::total_cmp);
-        self.0[self.0.len() / 2]
-    }
-
-    fn text(&mut self) -> String {
-        let median = self.median();
-        format!("{} ({} to {})", nanos(median), nanos(self.0[0]), nanos(self.0[self.0.len() - 1]))
-    }
-}
-
-fn nanos(ns: f64) -> String {
-    match ns {
-        ns if ns < 1e4 => format!("{ns:.0} ns"),
-        ns if ns < 1e6 => format!("{:.1} us", ns / 1e3),
-        ns => format!("{:.2} ms", ns / 1e6),
-    }
 }
 
 // ---- writers -------------------------------------------------------------------------------------------------------
@@ -244,7 +224,7 @@ fn decision(scale: &Scale) {
     println!("\none decision, every writer with an arena at or above the floor; target 5 ms");
     for writers in scale.writers {
         let mut build = Build::new(writers, |n| FLOOR / BLOCK + n % (2 * MEAN_BLOCKS), 0);
-        let (mut quiet, mut asking, mut call) = (Figures(vec![]), Figures(vec![]), Figures(vec![]));
+        let (mut quiet, mut asking, mut call) = (Figures::default(), Figures::default(), Figures::default());
         let mut victims = 0;
         for _ in 0..scale.rounds {
             let poll = |limiter: &GlobalMemoryLimiter| {
@@ -255,11 +235,11 @@ fn decision(scale: &Scale) {
                 let after = limiter.stats();
                 (passed, passed / (after.decisions - before.decisions) as f64, after.requests - before.requests)
             };
-            quiet.0.push(poll(&build.limiter).1);
+            quiet.push(poll(&build.limiter).1);
             build.signals.set(Pressure::new(writers * BLOCK / 2, 0));
             let (passed, one, asked) = poll(&build.limiter);
-            asking.0.push(one);
-            call.0.push(passed);
+            asking.push(one);
+            call.push(passed);
             victims = asked;
             // As before: every arena has its old size and none is asked.
             build.signals.set(Pressure::default());
@@ -271,9 +251,9 @@ fn decision(scale: &Scale) {
             }
             build.limiter.poll();
         }
-        println!("{writers:>7} writers, no pressure:                 {}", quiet.text());
-        println!("{writers:>7} writers, {victims:>4} asked, one look:          {}", asking.text());
-        println!("{writers:>7} writers, {victims:>4} asked, until it is settled: {}", call.text());
+        println!("{writers:>7} writers, no pressure:                 {}", quiet.text(nanos));
+        println!("{writers:>7} writers, {victims:>4} asked, one look:          {}", asking.text(nanos));
+        println!("{writers:>7} writers, {victims:>4} asked, until it is settled: {}", call.text(nanos));
     }
 }
 
@@ -338,15 +318,15 @@ fn lasting(scale: &Scale, writers: usize, situation: Situation, honour: Honour) 
             break;
         }
     }
-    let (mut with, mut without) = (Figures(vec![]), Figures(vec![]));
+    let (mut with, mut without) = (Figures::default(), Figures::default());
     let mut free = Build::new(writers, |n| n % (2 * MEAN_BLOCKS), 0);
     free.limiter.set_unlimited();
     (limited.blocks, limited.spills) = (0, 0);
     let walks = limited.limiter.stats().walks;
     for _ in 0..scale.rounds {
-        with.0.push(limited.run(scale.round, honours));
+        with.push(limited.run(scale.round, honours));
         let every = limited.blocks.checked_div(limited.spills).unwrap_or(usize::MAX).max(1);
-        without.0.push(free.run(scale.round, |build, turn| build.spill_by_count(every, turn)));
+        without.push(free.run(scale.round, |build, turn| build.spill_by_count(every, turn)));
     }
     let walks = (limited.limiter.stats().walks - walks) as usize;
     let honour = if honour == Honour::AtOnce { "at once" } else { "at its turn" };
@@ -354,8 +334,8 @@ fn lasting(scale: &Scale, writers: usize, situation: Situation, honour: Honour) 
     println!(
         "{writers:>7}  {:10} {honour:12} {:32} {:28} {:>8} {:>8}",
         situation.name(),
-        with.text(),
-        without.text(),
+        with.text(nanos),
+        without.text(nanos),
         in_thousand(limited.spills),
         in_thousand(walks),
     );
@@ -375,33 +355,33 @@ fn registering(scale: &Scale) {
     for live in scale.live {
         let limiter = limiter();
         let others: Vec<_> = (0..live).map(|_| with_arena(&limiter)).collect();
-        let mut alone = Figures(vec![]);
-        let mut both = Figures(vec![]);
+        let mut alone = Figures::default();
+        let mut both = Figures::default();
         for _ in 0..scale.rounds {
-            alone.0.push(times(10_000, || drop(black_box(limiter.reporter(NAME)))));
-            both.0.push(times(10_000, || drop(black_box(with_arena(&limiter)))));
+            alone.push(times(10_000, || drop(black_box(limiter.reporter(NAME)))));
+            both.push(times(10_000, || drop(black_box(with_arena(&limiter)))));
         }
-        println!("{live:>7} live, one more and gone, reporter alone: {}", alone.text());
-        println!("{live:>7} live, one more and gone, with an arena:  {}", both.text());
+        println!("{live:>7} live, one more and gone, reporter alone: {}", alone.text(nanos));
+        println!("{live:>7} live, one more and gone, with an arena:  {}", both.text(nanos));
         drop(others);
     }
     for live in scale.live {
         let limiter = limiter();
-        let mut alone = Figures(vec![]);
-        let mut both = Figures(vec![]);
+        let mut alone = Figures::default();
+        let mut both = Figures::default();
         let (mut reporters, mut pairs) = (Vec::with_capacity(live), Vec::with_capacity(live));
         for _ in 0..scale.rounds {
             let start = Instant::now();
             reporters.extend((0..live).map(|_| limiter.reporter(NAME)));
             reporters.clear();
-            alone.0.push(start.elapsed().as_nanos() as f64 / live as f64);
+            alone.push(start.elapsed().as_nanos() as f64 / live as f64);
             let start = Instant::now();
             pairs.extend((0..live).map(|_| with_arena(&limiter)));
             pairs.clear();
-            both.0.push(start.elapsed().as_nanos() as f64 / live as f64);
+            both.push(start.elapsed().as_nanos() as f64 / live as f64);
         }
-        println!("{live:>7} come and go, a writer, reporter alone:   {}", alone.text());
-        println!("{live:>7} come and go, a writer, with an arena:    {}", both.text());
+        println!("{live:>7} come and go, a writer, reporter alone:   {}", alone.text(nanos));
+        println!("{live:>7} come and go, a writer, with an arena:    {}", both.text(nanos));
     }
 }
 
