@@ -58,7 +58,10 @@ impl Core {
     pub(crate) fn join(self: &Arc<Self>, name: &str, form: Form, cap_bytes: Option<usize>) -> Handle {
         let cap = cap_bytes.unwrap_or_else(|| self.settings.writer_cap_bytes());
         let cell = Arc::new(Cell::new(Arc::clone(self), self.registry.next_id(), name, form, cap));
+        cell.window.lock().own_cap = cap_bytes.is_some();
         let number = self.registry.add_cell(Arc::clone(&cell));
+        // The limiter's cap may have changed before it was in the list.
+        self.follow_cap(&cell);
         self.seat(number);
         // Its first window: nothing is published yet, and nothing has to be until the first quantum is full.
         self.flush(&cell);
