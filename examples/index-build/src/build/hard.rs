@@ -164,7 +164,7 @@ impl Hard {
             ),
             Some(holders) => format!(
                 "{what} needs {need}, and nobody can give any back (most is held by {holders}): give a larger --hard-limit \
-                 than {limit}, or fewer --threads"
+                 than {limit}, fewer --threads, or larger --batch-bytes"
             ),
         }
     }

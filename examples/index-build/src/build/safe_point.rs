@@ -45,12 +45,13 @@ impl<M: Mode> Building<'_, '_, M> {
         let Some(turn) = &self.turn else { return Ok(()) };
         let fixed = turn.fixed_bytes;
         let kept = spill_bytes::<M>(&[], turn.hard.run_block_bytes);
-        let taken = self.ask(
-            false,
-            |account: &mut M::Account, _: &mut [Field<M>]| {
-                if account.room(fixed) && account.keep(kept) { Ok(()) } else { Err(fixed) }
-            },
-        )?;
+        let taken =
+            self.ask(
+                false,
+                |account: &mut M::Account, _: &mut [Field<M>]| {
+                    if account.room(fixed) && account.keep(kept) { Ok(()) } else { Err((fixed, 0)) }
+                },
+            )?;
         self.account.bound(fixed);
         taken.map_err(|never| self.failure("its fixed part", never))
     }
@@ -161,7 +162,7 @@ impl<M: Mode> Building<'_, '_, M> {
         let shared = self.shared;
         let asked = self.ask(false, |_: &mut M::Account, _: &mut [Field<M>]| {
             let mut kept = shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.room(bytes) { Ok(()) } else { Err(bytes) }
+            if kept.room(bytes) { Ok(()) } else { Err((bytes, 0)) }
         })?;
         asked.map_err(|never| self.failure("its place in the index", never))
     }
@@ -190,7 +191,7 @@ impl<M: Mode> IntoSegment<'_, '_, '_, M> {
                 if limits.fan_in <= 2 {
                     // as it was: a spill of all of them comes next
                     account.keep(spill_bytes(fields, run_block_bytes));
-                    return Err(account.charged_bytes() + bytes);
+                    return Err((account.charged_bytes() + bytes, 0));
                 }
                 limits.fan_in = (limits.fan_in / 2).max(2);
             }
