@@ -252,7 +252,7 @@ fn timed(units: usize, mut run: impl FnMut()) -> f64 {
     loop {
         // The clock costs some 200 ns: looked at after twice as many rounds each time.
         (0..=times).for_each(|_| run());
-        times += times + 1;
+        times = 2 * times + 1;
         let passed = start.elapsed();
         if passed >= Duration::from_millis(1) {
             return passed.as_nanos() as f64 / (times * units) as f64;
@@ -262,8 +262,7 @@ fn timed(units: usize, mut run: impl FnMut()) -> f64 {
 
 /// As many allocations as there are writers, of a writer's size and an arena's.
 fn caches(count: usize) -> Measure {
-    let list: Vec<(Box<[usize; 28]>, Box<[usize; 20]>)> =
-        (0..count).map(|number| (Box::new([number; 28]), Box::new([number; 20]))).collect();
+    let list: Vec<_> = (0..count).map(|number| (Box::new([number; 28]), Box::new([number; 20]))).collect();
     Box::new(move || {
         timed(count, || {
             black_box(black_box(&list).iter().fold(0, |sum: usize, (one, _)| sum.wrapping_add(one[4] ^ one[20])));
