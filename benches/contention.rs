@@ -1,7 +1,7 @@
 //! What accounting costs many flush threads: 200 ns of work and five changes a term, with 1, 2, 8, 30 and 100 threads.
 //!
-//! `cargo bench --bench contention`, some three minutes. `-- --threads 1,2`, `-- --only plimsoll,mutex` (parts of names;
-//! nothing is always there) and `-- --rounds 9` do less. Targets: at most +0.5 % at one and two threads, and inside the
+//! `cargo bench --bench contention`, some two minutes. `-- --threads 1,2`, `-- --only plimsoll,mutex` (parts of names, whole
+//! ones after `=`; nothing is always there) and `-- --rounds 9` do less. Targets: at most +0.5 % at one and two threads, and inside the
 //! noise (nothing, compiled twice) above.
 //!
 //! | contender | what it does for a change |
@@ -24,11 +24,12 @@
 //!
 //! ```sh
 //! bench=$(cargo bench --bench contention --no-run 2>&1 | sed -n 's/.*(\(.*\))$/\1/p')
-//! count() { perf stat -e task-clock,context-switches,syscalls:sys_enter_futex,raw_syscalls:sys_enter "$bench" --threads 8 --only "$1"; }
-//! count none; count plimsoll; count mutex
+//! events=task-clock,context-switches,syscalls:sys_enter_futex,raw_syscalls:sys_enter
+//! for only in none =plimsoll '=one mutex'; do perf stat -e $events "$bench" --threads 8 --only "$only"; done
 //! ```
 //!
-//! Each contender's own threads start, wait for one another and end, some ten system calls a thread; the rest is its own.
+//! Every contender's threads start, wait for one another and end. `none` are the two nothings; each of the others adds one
+//! contender, so whatever it adds above half of `none` is its own.
 
 mod common;
 

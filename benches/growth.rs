@@ -36,6 +36,7 @@
 
 mod common;
 
+use common::alternate::calibrate;
 use common::contenders::{CHANGES, Contender, Plimsoll, PlimsollBlocks, Shared, limiter, terms};
 use common::figures::{Figures, nanos};
 use common::options::Options;
@@ -128,7 +129,7 @@ fn main() {
                         2,
                         move |_| limiter.reporter(NAME),
                         |reporter, times| {
-                            for _ in 0..times.div_ceil(64) {
+                            for _ in 0..times {
                                 publish_twice(reporter);
                             }
                         },
@@ -141,7 +142,7 @@ fn main() {
                         2,
                         move |_| Writer::new(&limiter),
                         |writer, times| {
-                            for _ in 0..times.div_ceil(64) {
+                            for _ in 0..times {
                                 writer.arena.set_bytes(&writer.reporter, 3 * BLOCK);
                                 writer.arena.set_bytes(&writer.reporter, 2 * BLOCK);
                             }
@@ -251,7 +252,7 @@ fn timed(units: usize, mut run: impl FnMut()) -> f64 {
     loop {
         // The clock costs some 200 ns: looked at after twice as many rounds each time.
         (0..=times).for_each(|_| run());
-        times += times + 1;
+        times = 2 * times + 1;
         let passed = start.elapsed();
         if passed >= Duration::from_millis(1) {
             return passed.as_nanos() as f64 / (times * units) as f64;
@@ -261,8 +262,7 @@ fn timed(units: usize, mut run: impl FnMut()) -> f64 {
 
 /// As many allocations as there are writers, of a writer's size and an arena's.
 fn caches(count: usize) -> Measure {
-    let list: Vec<(Box<[usize; 28]>, Box<[usize; 20]>)> =
-        (0..count).map(|number| (Box::new([number; 28]), Box::new([number; 20]))).collect();
+    let list: Vec<_> = (0..count).map(|number| (Box::new([number; 28]), Box::new([number; 20]))).collect();
     Box::new(move || {
         timed(count, || {
             black_box(black_box(&list).iter().fold(0, |sum: usize, (one, _)| sum.wrapping_add(one[4] ^ one[20])));
@@ -388,20 +388,20 @@ fn recall(count: usize) -> Measure {
 
 // ---- threads and input ---------------------------------------------------------------------------------------------
 
-/// Some milliseconds of `run` on each of so many threads, with `units` each time round; processor time a unit.
+/// `run` on each of so many threads, `units` of something each time round; processor time a unit. All together some 60 ms, so
+/// that threads meet, and not less than 2 ms each.
 fn on_threads<C: Send + 'static>(
     threads: usize,
     units: usize,
     make: impl Fn(usize) -> C + 'static,
     run: fn(&mut C, u64),
 ) -> Measure {
-    const TIMES: u64 = 64 * 512;
-    // `terms` goes round TIMES times; what is dearer does a 64th of it.
     let mut list: Vec<C> = (0..threads).map(make).collect();
-    let rounds = if units == 2 * CHANGES { TIMES } else { TIMES / 64 };
+    let slice = (Duration::from_millis(60) / threads as u32).max(Duration::from_millis(2));
+    let times = calibrate(&mut |times| run(&mut list[0], times), slice);
     Box::new(move || {
         let barrier = Barrier::new(threads);
-        let times: Vec<Duration> = std::thread::scope(|scope| {
+        let spent: Vec<Duration> = std::thread::scope(|scope| {
             let handles: Vec<_> = list
                 .iter_mut()
                 .map(|contender| {
@@ -409,15 +409,15 @@ fn on_threads<C: Send + 'static>(
                     scope.spawn(move || {
                         barrier.wait();
                         let start = ThreadTime::now();
-                        run(contender, TIMES);
+                        run(contender, times);
                         start.elapsed()
                     })
                 })
                 .collect();
             handles.into_iter().map(|handle| handle.join().expect("no thread panics")).collect()
         });
-        let all: Duration = times.into_iter().sum();
-        all.as_nanos() as f64 / (rounds as usize * units * threads) as f64
+        let all: Duration = spent.into_iter().sum();
+        all.as_nanos() as f64 / (times as usize * units * threads) as f64
     })
 }
 

@@ -61,8 +61,8 @@ pub(crate) fn compare(loops: &mut [Loop<'_>], length: Length) {
 }
 
 /// How often it goes round in a slice of time.
-fn calibrate(run: &mut dyn FnMut(u64), slice: Duration) -> u64 {
-    let mut times = 1_000;
+pub(crate) fn calibrate(run: &mut dyn FnMut(u64), slice: Duration) -> u64 {
+    let mut times = 100;
     loop {
         let start = ThreadTime::now();
         run(times);

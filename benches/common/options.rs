@@ -32,9 +32,11 @@ impl Options {
         }))
     }
 
-    /// Whether `name` is asked for: everything is unless `option` names parts of names, with commas between.
+    /// Whether `name` is asked for: everything is, unless `option` gives parts of names, or whole ones after `=`, with commas
+    /// between.
     pub(crate) fn wants(&self, option: &str, name: &str) -> bool {
-        self.value(option).is_none_or(|parts| parts.split(',').any(|part| name.contains(part)))
+        let wants = |part: &str| part.strip_prefix('=').map_or_else(|| name.contains(part), |whole| name == whole);
+        self.value(option).is_none_or(|parts| parts.split(',').any(wants))
     }
 
     /// The first line of a bench's output: command, day and machine.
