@@ -28,6 +28,13 @@ mod imp {
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
     }
 
+    /// Keeps a load and a store of the caller's own word two instructions: after one that changes memory in place, the next
+    /// change of the same word waits some five cycles.
+    #[inline(always)]
+    pub(crate) fn keep_apart() {
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    }
+
     /// Orders a locked read-modify-write before the loads that follow. On x86 the operation itself does it.
     #[inline(always)]
     pub(crate) fn rmw_fence() {
@@ -103,6 +110,8 @@ mod imp {
             fence(Ordering::SeqCst);
         }
     }
+
+    pub(crate) fn keep_apart() {}
 
     pub(crate) fn rmw_fence() {
         if !mutant("no_rmw_fence") {

@@ -11,6 +11,7 @@ use super::cell::Handle;
 use super::replacement::Replacement;
 use super::workspace_cell::WorkspaceCell;
 use crate::error::ReserveError;
+use crate::sync::keep_apart;
 use std::sync::Arc;
 
 /// Bytes of one account that are given back when this is dropped.
@@ -77,8 +78,10 @@ impl Reservation {
     #[inline(always)]
     pub fn grow(&mut self, account: &impl Account, bytes: usize) {
         self.check_hot(account);
+        // Read before and stored after: to one addition to memory the next change would wait.
+        let grown = self.bytes.wrapping_add(bytes);
         account.add(bytes);
-        self.bytes = self.bytes.wrapping_add(bytes);
+        self.bytes = grown;
     }
 
     /// Takes `bytes` more, before they are allocated.
@@ -107,6 +110,7 @@ impl Reservation {
     pub fn shrink(&mut self, account: &impl Account, bytes: usize) {
         self.check_hot(account);
         let (left, wrapped) = self.bytes.overflowing_sub(bytes);
+        keep_apart();
         self.bytes = left;
         if wrapped {
             return self.shrunk_below_zero(account, bytes);
