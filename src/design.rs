@@ -83,8 +83,14 @@
 //! A transfer takes what is reserved along, so it needs no room and leaves none to others in between. Where windows cannot
 //! be moved (no barrier) none is opened while there is a hard limit.
 //!
+//! A limit that changes: store it; move every window; if more is reserved than may be, close every window as in step 4. The
+//! last is needed because a cell may reserve by the old limit after others were moved by the new one; from then on, and
+//! after every charge recorded past the limit, windows are tight.
+//!
 //! The reserve keeps writers with an arena below the limit less what is not used of it by those without: they have a sum of
-//! their own (`apart`). The line is lower by the same.
+//! their own (`apart`). The line is lower by the same. Who gives back lowers `apart` first and then what is reserved; who
+//! reserves for a writer looks at `apart` again afterwards, and takes it back if the two do not go together. With its first
+//! arena, and when bytes go over to it, a writer lowers `apart` at once; what is over then is called back, and decided on.
 //!
 //! # Workspaces (workspace.rs, workspace_cell.rs)
 //!
@@ -97,7 +103,7 @@
 //! A `try_` call asks the workspace, then the account, and then counts: the account is the last that can refuse, so there is
 //! nothing to take back. In between the workspace can only get emptier. Growing goes account, workspace, reservation;
 //! shrinking goes back: the parts are never above the whole. Arenas go up first (as for the decision), their workspace
-//! with them.
+//! last.
 //!
 //! Reservations and arenas keep the count alive and know it, or none: it is part of who they belong to. The last one gives
 //! back what is left, which can only have been charged by hand: growing a reservation within a workspace therefore looks,
@@ -137,7 +143,9 @@
 //!
 //! Decider: (1) all words; (2) all arenas; (3) all cells; (4) overage = the largest of held over budget, system memory
 //! short, process over its limit, minus what is in flight; (5) victims by the selector; (6) compare-exchange each from the
-//! word of step 1 to requested; one that lost counts as covered this time, its owner is at it and will notify; (7) store
+//! word of step 1 to requested; one that lost counts as covered this time, its owner is at it and will notify; one that won
+//! is read again after a fence, and if it is smaller than in step 2, go to 1 after step 7 (its owner stores, fences, looks
+//! whether it is asked, and notifies then); (7) store
 //! `line` (budget plus in flight) and `alert` (a shortfall lasts); fence; if either was tightened go to 1, since a notifier
 //! may have read the looser one; (8) compare-exchange `pending` from what was seen to 0, or go to 1.
 //!
@@ -162,6 +170,12 @@
 //!
 //! Every sum moves under the lock of the cell it moves for. Transfers kept away, every cell locked, nobody joining or
 //! leaving: then the sums are what the cells say, to the byte, or have drifted.
+//!
+//! # Panics (unwind.rs)
+//!
+//! User code runs after the words of a change are stored, under no lock: subscribers, recorders. Its panic reaches the
+//! caller. A charge is then taken back, quietly, and an arena that grew for it shrinks again: a call that does not return
+//! has taken nothing. A release stands, and what had to follow it follows.
 //!
 //! # Locks
 //!
@@ -204,6 +218,7 @@
 //! | `Registry::{live, next_id}` | registry | Relaxed | numbers only | none needed |
 //! | `Deal::seats` | holder of the deal lock | Relaxed | the cells' locks, taken after it | `joiner_against_*` |
 //! | `ArenaCell::word`, request | decider | AcqRel | owner's begin | `request_against_*` |
+//! | `ArenaCell::bytes`, down, then a SeqCst fence | owner | Release | the decider's fence after a request | `request_against_shrinking` |
 //! | `ArenaCell::word`, begin, leave | owner | AcqRel | decider, Acquire | `request_against_*` |
 //! | `ArenaCell::word`, idle | owner | Release | decider, Acquire | `finish_against_pressure`, `begin_and_finish` |
 //! | `ArenaCell::bytes` | owner | Release | decider, Acquire, after the words | `finish_against_pressure` |

@@ -160,6 +160,35 @@ fn changing_one_setting_keeps_the_others_and_their_origins() {
 }
 
 #[test]
+fn a_cap_that_changes_is_in_effect_with_the_next_call_of_writers_without_their_own() {
+    for limiter in [builder().unlimited(), builder().budget_bytes(64 * MIB).without_process_barrier()].map(built) {
+        let (plain, own) = (limiter.reporter("plain"), limiter.reporter_with_cap("own", 100));
+        let shared = limiter.shared_reporter("shared");
+        plain.try_charge(60).expect("no cap yet");
+        shared.try_charge(60).expect("no cap yet");
+        limiter.set_writer_cap_bytes(Some(50)).expect("valid");
+        assert_eq!((plain.cap_bytes(), own.cap_bytes(), shared.cap_bytes()), (Some(50), Some(100), Some(50)));
+        assert!(plain.over_cap() && shared.over_cap() && !own.over_cap(), "held before, and counted");
+        assert!(plain.try_charge(1).is_err() && shared.try_charge(1).is_err());
+        own.try_charge(100).expect("its own cap stays");
+        limiter.set_writer_cap_bytes(None).expect("valid");
+        plain.try_charge(1).expect("no cap any more");
+        shared.try_charge(1).expect("no cap any more");
+        own.set_cap_bytes(Some(101));
+        own.try_charge(1).expect("raised");
+        assert!(own.try_charge(1).is_err());
+        own.set_cap_bytes(None);
+        own.try_charge(1).expect("the limiter's is none");
+        shared.set_cap_bytes(Some(61));
+        assert!(shared.try_charge(1).is_err());
+        assert_eq!((limiter.reporter("late").cap_bytes(), limiter.held_bytes()), (None, 61 + 102 + 61));
+        plain.release(61);
+        own.release(102);
+        shared.release(61);
+    }
+}
+
+#[test]
 fn a_floor_that_was_not_given_follows_the_budget() {
     let limiter = built(builder().budget_bytes(64 * MIB));
     limiter.set_budget_bytes(16 * MIB).expect("valid");

@@ -32,7 +32,7 @@ fn the_process_wide_limiter_is_unlimited_then_installed_once_and_adjustable_late
     let late = GlobalMemoryLimiter::global().reporter("late");
     assert_eq!(
         (installed.budget_bytes(), late.cap_bytes(), early.cap_bytes()),
-        (Some(100 * MIB), Some(60 * MIB), None)
+        (Some(100 * MIB), Some(60 * MIB), Some(60 * MIB))
     );
     assert_eq!(installed.effective().floor_bytes, (MIB, Origin::Option));
     installed.set_unlimited();

@@ -140,7 +140,22 @@ fn a_shortfall_among_many_ends_and_arenas_that_become_eligible_are_asked() {
     let stats = build.limiter.stats();
     assert_eq!((stats.requests, stats.shortfall_episodes), (WRITERS as u64, 1));
     assert!(build.limiter.snapshot().shortfall.is_some());
-    persistent.release(2 * budget);
+    assert!(stats.walks < 60, "{} walks", stats.walks);
+
+    // What is asked covers what is over by now, and the shortfall lasts: nobody else is asked.
+    (0..8 * WRITERS).for_each(|step| build.grow(step % WRITERS));
+    let asked = build.limiter.stats().requests;
+    assert_eq!(asked, 2 * WRITERS as u64);
+    persistent.release(2 * budget - MIB);
+    build.limiter.poll();
+    let late = build.limiter.reporter("late");
+    let mut arena = late.arena("postings");
+    arena.set_bytes(&late, FLOOR);
+    assert!(build.limiter.snapshot().shortfall.is_some() && !arena.spill_requested());
+    assert_eq!(build.limiter.stats().requests, asked);
+    drop((arena, late));
+    persistent.release(MIB);
+    (0..WRITERS).for_each(|index| assert!(build.spill(index)));
     assert!(build.limiter.snapshot().shortfall.is_none(), "over when nothing is over");
     assert!(build.writers.iter().all(|(_, arena)| !arena.spill_requested()));
 }

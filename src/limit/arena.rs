@@ -6,9 +6,10 @@ use super::cell::Handle;
 use super::decide::NOTICE;
 use super::reporter::Reporter;
 use super::spill::SpillGuard;
+use super::unwind::OnUnwind;
 use super::workspace_cell::WorkspaceCell;
 use crate::error::{Refusal, ReserveError};
-use crate::sync::mutant;
+use crate::sync::{Ordering, fence, mutant};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -122,16 +123,18 @@ impl ArenaHandle {
         if let Some(workspace) = &self.workspace {
             workspace.admit(bytes)?;
         }
-        // The arena first, as in `change`; taken back if the account refuses.
+        // The arena first, as in `grow_to`; taken back if the account refuses.
         self.arena.set_bytes(new);
+        let shrinks = OnUnwind::new(|| self.arena.set_bytes(self.bytes));
         if let Err(error) = reporter.try_charge(bytes) {
-            self.arena.set_bytes(self.bytes);
-            if self.spill_requested() {
+            drop(shrinks);
+            if self.is_counted_on() {
                 // Somebody may have decided by the size of the attempt: the request covers less.
                 self.handle.0.core.decide(NOTICE);
             }
             return Err(error);
         }
+        shrinks.disarm();
         self.workspace_grown(bytes);
         self.bytes = new;
         self.grown();
@@ -209,24 +212,17 @@ impl ArenaHandle {
         SpillGuard::new(self, reporter, forced)
     }
 
-    /// Growing: the arena first, then the account, so that a decision which the charge brings about sees the arena.
-    /// Shrinking: the account first, so that nobody sees bytes held that are neither in an arena nor in use.
     #[cold]
     #[inline(never)]
     fn change(&mut self, reporter: &Reporter, bytes: usize) {
         self.check(reporter);
-        let before = std::mem::replace(&mut self.bytes, bytes);
-        if bytes > before {
-            self.arena.set_bytes(bytes);
-            self.workspace_grown(bytes - before);
-            reporter.charge(bytes - before);
+        if bytes > self.bytes {
+            self.grow_to(reporter, bytes);
             self.grown();
-        } else if bytes < before {
-            self.workspace_shrunk(before - bytes);
-            reporter.sub_charged(before - bytes);
-            self.arena.set_bytes(bytes);
+        } else if bytes < self.bytes {
+            self.shrink_to(reporter, bytes);
             let core = &self.handle.0.core;
-            if self.spill_requested() {
+            if self.is_counted_on() {
                 // The request covers less from here on, and the alarm line counts on what it covered.
                 core.telemetry.notified();
                 core.decide(NOTICE);
@@ -234,6 +230,32 @@ impl ArenaHandle {
                 core.notify(&self.arena);
             }
         }
+    }
+
+    /// The arena first, then the account, so that a decision which the charge brings about sees the arena.
+    fn grow_to(&mut self, reporter: &Reporter, bytes: usize) {
+        let before = self.bytes;
+        self.arena.set_bytes(bytes);
+        let shrinks = OnUnwind::new(|| self.arena.set_bytes(before));
+        reporter.charge(bytes - before);
+        shrinks.disarm();
+        self.workspace_grown(bytes - before);
+        self.bytes = bytes;
+    }
+
+    /// The account first, so that nobody sees bytes held that are neither in an arena nor in use.
+    fn shrink_to(&mut self, reporter: &Reporter, bytes: usize) {
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        self.workspace_shrunk(before - bytes);
+        let follows = OnUnwind::new(|| self.arena.set_bytes(bytes));
+        reporter.sub_charged(before - bytes);
+        drop(follows);
+    }
+
+    /// After its bytes went down: whether it was asked with more. If it is asked later, the decider sees what it has now.
+    fn is_counted_on(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.spill_requested()
     }
 
     fn grown(&self) {
@@ -260,15 +282,10 @@ impl ArenaHandle {
 
     /// A spill has freed all but `remaining` bytes: account, arena, word, in this order, then the limiter hears of it.
     pub(crate) fn spilled(&mut self, reporter: &Reporter, remaining: usize) {
-        let before = std::mem::replace(&mut self.bytes, remaining);
-        if remaining <= before {
-            self.workspace_shrunk(before - remaining);
-            reporter.sub_charged(before - remaining);
-            self.arena.set_bytes(remaining);
+        if remaining > self.bytes {
+            self.grow_to(reporter, remaining);
         } else {
-            self.arena.set_bytes(remaining);
-            self.workspace_grown(remaining - before);
-            reporter.charge(remaining - before);
+            self.shrink_to(reporter, remaining);
         }
         self.arena.finish();
         let core = &self.handle.0.core;
@@ -306,11 +323,13 @@ impl ArenaHandle {
                 self.arena.name, owner.0.name
             );
         }
-        owner.0.core.transfer(&owner.0, &given.0, self.bytes);
-        owner.0.core.loses_arena(&owner.0);
+        let goes_over = || {
+            owner.0.core.loses_arena(&owner.0);
+            *self.arena.owner.lock() = Arc::clone(&given.0);
+            self.handle = given.clone();
+        };
+        owner.0.core.transfer(&owner.0, &given.0, self.bytes, goes_over);
         given.0.core.gains_arena(&given.0);
-        *self.arena.owner.lock() = Arc::clone(&given.0);
-        self.handle = given.clone();
         given.0.core.wrong_account("arena", &owner.0.name, &given.0.name, self.bytes);
     }
 }
@@ -320,7 +339,9 @@ impl Drop for ArenaHandle {
         let bytes = std::mem::take(&mut self.bytes);
         self.workspace_shrunk(bytes);
         let cell = &self.handle.0;
+        let leaves = OnUnwind::new(|| cell.core.leave_arena_quietly(cell, &self.arena));
         cell.core.give_back(cell, bytes);
-        cell.core.leave_arena(&self.handle, &self.arena);
+        leaves.disarm();
+        cell.core.leave_arena(cell, &self.arena);
     }
 }

@@ -150,7 +150,14 @@ impl Core {
             self.telemetry.requested(record);
         }
         let covered_bytes = in_flight_bytes.saturating_add(asked.covered_bytes);
-        Some(Verdict { covered_bytes, short: false, unmet: need > 0, record, wakers: asked.wakers, ..quiet })
+        Some(Verdict {
+            covered_bytes,
+            short: false,
+            unmet: need > 0 || asked.shrunk,
+            record,
+            wakers: asked.wakers,
+            ..quiet
+        })
     }
 
     /// During a shortfall that lacks victims, where a walk is dear: an arena that can be asked is asked by whoever let it

@@ -208,10 +208,11 @@ impl Core {
     pub(crate) fn change(&self, edit: impl FnOnce(&mut Wanted)) -> Result<(), ConfigError> {
         let resolved = self.settings.change(edit)?;
         self.announce(&resolved);
+        self.caps_changed();
         // Windows that have become too large are in the way at once; those that may grow do so by themselves.
         if !mutant("lowered_without_moving") {
             self.settle_everybody();
-            if !mutant("lowered_without_second_look") && !mutant("open_above_the_limit") {
+            if !mutant("lowered_without_second_look") {
                 self.call_back_if_over();
             }
         }

@@ -35,7 +35,8 @@ pub(crate) struct Core {
 }
 
 /// A panic leaves nothing half done behind: every change stores its words before user code (a subscriber, a selector, a
-/// waker) can run. So whoever catches one may go on with everything that refers to these.
+/// waker) can run, and what was charged by a call that does not return is taken back (`unwind`). So whoever catches one may
+/// go on with everything that refers to these.
 mod unwind_safe {
     use super::{ArenaCell, Cell, Core};
     use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -57,7 +58,10 @@ impl Core {
     pub(crate) fn join(self: &Arc<Self>, name: &str, form: Form, cap_bytes: Option<usize>) -> Handle {
         let cap = cap_bytes.unwrap_or_else(|| self.settings.writer_cap_bytes());
         let cell = Arc::new(Cell::new(Arc::clone(self), self.registry.next_id(), name, form, cap));
+        cell.window.lock().own_cap = cap_bytes.is_some();
         let number = self.registry.add_cell(Arc::clone(&cell));
+        // The limiter's cap may have changed before it was in the list.
+        self.follow_cap(&cell);
         self.seat(number);
         // Its first window: nothing is published yet, and nothing has to be until the first quantum is full.
         self.flush(&cell);
@@ -97,14 +101,19 @@ impl Core {
     }
 
     /// An arena leaves; its bytes were given back before.
-    pub(crate) fn leave_arena(&self, owner: &Handle, arena: &ArenaCell) {
-        arena.leave();
-        self.registry.arenas.remove(arena);
-        self.loses_arena(&owner.0);
+    pub(crate) fn leave_arena(&self, owner: &Cell, arena: &ArenaCell) {
+        self.leave_arena_quietly(owner, arena);
         // Always: a decider that looked before may count on what this arena was to free.
         if !mutant("leave_silent") {
             self.decide(NOTICE);
         }
+    }
+
+    /// The same without a decision.
+    pub(crate) fn leave_arena_quietly(&self, owner: &Cell, arena: &ArenaCell) {
+        arena.leave();
+        self.registry.arenas.remove(arena);
+        self.loses_arena(owner);
     }
 
     /// The last handle of a cell is gone: whatever is left is drained and told, and the cell leaves.

@@ -299,7 +299,8 @@ impl Core {
                 (answer, settled) = (second.answer, settled.and(second.settled));
             }
         }
-        self.after_settling(cell, settled);
+        let granted = if answer == Answer::Granted { bytes } else { 0 };
+        self.taken_back_by_panic(cell, granted, || self.after_settling(cell, settled));
         match answer {
             Answer::Granted => Ok(()),
             Answer::Refused if bytes > MAX_BYTES || cell.cap().is_none() => Err(Refusal::Overflow),
@@ -320,7 +321,7 @@ impl Core {
     fn calling_back<R>(&self, then: impl FnOnce() -> R) -> (isize, R) {
         let _calling = self.credit.calling.lock();
         self.credit.state.store(CALLING, Ordering::Relaxed);
-        let moved = self.settle_list(Ahead::Nothing, |_| true).unwrap_or_default();
+        let (moved, _) = self.settle_list(Ahead::Nothing, |_| true);
         let answer = then();
         self.credit.state.store(TIGHT, Ordering::Relaxed);
         self.loosen();
@@ -367,9 +368,9 @@ impl Core {
         self.credit.called.store(true, Ordering::Relaxed);
         // One at a time: who comes meanwhile goes on with its least window.
         let Some(calling) = self.credit.calling.try_lock() else { return };
-        let moved = self.settle_list(Ahead::Nothing, |cell| cell.id != asker.id);
+        let (moved, _) = self.settle_list(Ahead::Nothing, |cell| cell.id != asker.id);
         drop(calling);
-        self.after_publish(moved.unwrap_or_default());
+        self.after_publish(moved);
     }
 }
 

@@ -55,7 +55,7 @@ impl Core {
         self.deal.seats.store(number.next_power_of_two(), Ordering::Relaxed);
         let mut moved = 0;
         if self.deal.room(&self.settings) < before && !mutant("join_without_moving") {
-            moved = self.settle_list(Ahead::Share, |_| true).unwrap_or_default();
+            (moved, _) = self.settle_list(Ahead::Share, |_| true);
         }
         drop(alone);
         // What the others had held back may be too much; who is asked then may register reporters.

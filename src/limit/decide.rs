@@ -80,7 +80,8 @@ pub(crate) struct Verdict {
     pub(crate) covered_bytes: usize,
     /// All that can be asked is asked, and it is not enough.
     pub(crate) short: bool,
-    /// Those that the last walk has left are asked, and it is not enough: there has to be a walk.
+    /// It has to be repeated: those that the last walk has left are asked, and it is not enough; or one that was asked is
+    /// smaller than it was.
     pub(crate) unmet: bool,
     pub(crate) shortfall: Option<Shortfall>,
     pub(crate) record: Option<Decision>,
@@ -357,7 +358,7 @@ impl Core {
             shortfall = None;
         }
         let covered_bytes = plan.in_flight_bytes.saturating_add(asked.covered_bytes);
-        Verdict { walked: true, covered_bytes, short, unmet: false, shortfall, record, wakers: asked.wakers }
+        Verdict { walked: true, covered_bytes, short, unmet: asked.shrunk, shortfall, record, wakers: asked.wakers }
     }
 
     /// Words first, then arenas, then cells.

@@ -273,7 +273,8 @@ impl GlobalMemoryLimiter {
         self.change(|wanted| wanted.floor_bytes = Some(bytes))
     }
 
-    /// Changes the cap of writers that register from now on; none takes it away.
+    /// Changes the cap of writers that were not given their own, in effect with their next `try_` call; none takes it away.
+    /// A writer that holds more keeps it, is refused more, and is [`over_cap`](Reporter::over_cap).
     ///
     /// # Errors
     ///

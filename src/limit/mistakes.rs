@@ -14,7 +14,7 @@ impl Core {
             cell.hot.held.store(held.wrapping_sub(bytes), Ordering::Release);
             return self.charge_beyond_counter(cell, bytes);
         }
-        self.settle_as_owner(cell, Ahead::Full);
+        self.taken_back_by_panic(cell, bytes, || self.settle_as_owner(cell, Ahead::Full));
     }
 
     /// The same for the shared form. Between the charge and its being taken back others may see the total as 0.
@@ -23,7 +23,8 @@ impl Core {
         if beyond {
             cell.hot.held.fetch_sub(bytes, Ordering::Release);
         }
-        self.settle_shared(cell, Ahead::Full, if beyond { 0 } else { bytes });
+        let recorded = if beyond { 0 } else { bytes };
+        self.taken_back_by_panic(cell, recorded, || self.settle_shared(cell, Ahead::Full, recorded));
         if beyond {
             self.charge_beyond_counter(cell, bytes);
         }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `limiter`, `builder`, `global` | the handle, how it is made, the process's own |
 //! | `reporter`, `shared`, `account`, `workspace`, `reservation`, `replacement`, `arena`, `spill` | what a writer holds in its hands |
-//! | `cell`, `window`, `deal`, `credit`, `moving`, `transfer`, `refusal`, `mistakes`, `workspace_cell` | one writer's words: the fast path, the slow one, how large a window is, what bounds it, who moves it |
+//! | `cell`, `window`, `deal`, `credit`, `caps`, `moving`, `transfer`, `refusal`, `mistakes`, `unwind`, `workspace_cell` | one writer's words: the fast path, the slow one, how large a window is, what bounds it, who moves it |
 //! | `ledger`, `registry`, `reconcile`, `core`, `settings` | what all writers of a limiter share |
 //! | `arena_cell`, `decide`, `between`, `record`, `decision`, `sampling`, `selector`, `signal` | who must spill, when and why |
 //! | `snapshot`, `effective`, `explain` | what an operator sees |
@@ -16,6 +16,7 @@ mod arena;
 mod arena_cell;
 mod between;
 mod builder;
+mod caps;
 mod cell;
 mod core;
 mod credit;
@@ -44,6 +45,7 @@ mod signal;
 mod snapshot;
 mod spill;
 mod transfer;
+mod unwind;
 mod window;
 mod workspace;
 mod workspace_cell;

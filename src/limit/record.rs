@@ -11,6 +11,7 @@ use super::core::Core;
 use super::decide::Look;
 use super::decision::{Decision, PassedOver, PassedOverCounts, Shortfall};
 use super::selector::{ArenaView, Plan};
+use crate::sync::{Ordering, fence, mutant};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -55,6 +56,8 @@ pub(crate) struct Asked {
     /// How many were asked, and what those have.
     pub(crate) count: usize,
     pub(crate) bytes: usize,
+    /// One of them is smaller by now than it was when it was looked at: it covers less, and the decision is taken again.
+    pub(crate) shrunk: bool,
     /// The first of them.
     victims: Vec<(Arc<ArenaCell>, usize)>,
     /// Victims of the plan whose owners were faster: their places in the look.
@@ -67,6 +70,10 @@ impl Asked {
     pub(crate) fn hit(&mut self, arena: &Arc<ArenaCell>, bytes: usize) {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(bytes);
+        // Asked, then read; its owner stores, then looks whether it is asked (`ArenaHandle::is_counted_on`). One of the two
+        // sees the other.
+        fence(Ordering::SeqCst);
+        self.shrunk |= arena.bytes() < bytes && !mutant("asked_without_second_look");
         if self.victims.len() < NAMED_VICTIMS {
             self.victims.push((Arc::clone(arena), bytes));
         }

@@ -135,6 +135,14 @@ impl Reporter {
         self.handle.0.cap()
     }
 
+    /// Gives the writer a cap of its own, in effect with its next `try_` call; none goes back to the limiter's.
+    ///
+    /// Takes the cell's own lock, which is free but for a moment.
+    pub fn set_cap_bytes(&self, bytes: Option<usize>) {
+        let cell = &self.handle.0;
+        cell.core.set_cap(cell, bytes);
+    }
+
     /// Publishes what is held back now, without waiting for a quantum: before a long pause, say.
     ///
     /// Takes the cell's own lock, which is free but for a moment.

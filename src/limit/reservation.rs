@@ -221,14 +221,16 @@ impl Reservation {
 
     /// The account's part of a transfer.
     fn transfer_account(&mut self, to: &impl Account) {
-        let (from, into) = (&self.handle.0, &to.handle().0);
-        if Arc::ptr_eq(&from.core, &into.core) {
-            from.core.transfer(from, into, self.bytes);
+        let (from, into) = (self.handle.clone(), to.handle());
+        if Arc::ptr_eq(&from.0.core, &into.0.core) {
+            from.0.core.transfer(&from.0, &into.0, self.bytes, || self.handle = into.clone());
         } else {
-            from.core.give_back(from, self.bytes);
-            to.add_to_account(self.bytes);
+            let bytes = std::mem::take(&mut self.bytes);
+            self.handle = into.clone();
+            from.0.core.give_back(&from.0, bytes);
+            to.add_to_account(bytes);
+            self.bytes = bytes;
         }
-        self.handle = to.handle().clone();
     }
 
     /// Charges a new size beside the present one, for the time that one buffer is copied into another. See

@@ -99,6 +99,18 @@ impl SharedReporter {
         self.handle.0.over_cap()
     }
 
+    /// What [`over_cap`](Self::over_cap) compares with; none if the account is not capped.
+    pub fn cap_bytes(&self) -> Option<usize> {
+        self.handle.0.cap()
+    }
+
+    /// Gives the account a cap of its own, in effect with the next `try_` call; none goes back to the limiter's. A call that
+    /// is under way on another thread may still be answered by the old one.
+    pub fn set_cap_bytes(&self, bytes: Option<usize>) {
+        let cell = &self.handle.0;
+        cell.core.set_cap(cell, bytes);
+    }
+
     /// Publishes what is held back now.
     pub fn flush(&self) {
         let cell = &self.handle.0;

@@ -8,15 +8,17 @@ use super::window::{Settled, close, note_returned};
 use crate::sync::{Ordering, fence, own_load};
 
 impl Core {
-    /// The caller owns `to`. Nobody's code runs between the two sides.
-    pub(crate) fn transfer(&self, from: &Cell, to: &Cell, bytes: usize) {
+    /// The caller owns `to`. Nobody's code runs between the two sides, nor before `moved`, which says that the bytes belong
+    /// to `to` now.
+    pub(crate) fn transfer(&self, from: &Cell, to: &Cell, bytes: usize, moved: impl FnOnce()) {
         if bytes == 0 {
-            return;
+            return moved();
         }
         let transfer = self.registry.transfer();
         let out = self.take_out(from, bytes);
         let settled = out.and(self.put_in(to, bytes));
         drop(transfer);
+        moved();
         self.after_settling(to, settled);
         if to.has_arena() && !from.has_arena() {
             self.reserve_is_used_less();

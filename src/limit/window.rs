@@ -35,6 +35,8 @@ pub(crate) struct Window {
     pub(crate) returns: bool,
     /// Counted as open: it may hold credit.
     pub(crate) open: bool,
+    /// The writer's cap is its own, not the limiter's.
+    pub(crate) own_cap: bool,
     /// The owner is gone: every further change is published at once.
     pub(crate) orphaned: bool,
 }
@@ -76,6 +78,7 @@ impl Window {
             apart: 0,
             returns: false,
             open: false,
+            own_cap: false,
             orphaned: false,
         }
     }
@@ -283,7 +286,7 @@ impl Core {
         self.after_publish(moved);
     }
 
-    fn give_back_quietly(&self, cell: &Cell, bytes: usize) -> isize {
+    pub(crate) fn give_back_quietly(&self, cell: &Cell, bytes: usize) -> isize {
         if bytes == 0 {
             return 0;
         }

@@ -6,8 +6,7 @@
 //! to the other, so neither needs a lock.
 //!
 //! Growing changes the account first and then the workspace; shrinking goes the other way. So what came through a writer's
-//! workspaces is never more than the writer's total. (An arena's own bytes go up before its writer's, and those of its
-//! workspace with them.)
+//! workspaces is never more than the writer's total. (An arena's own bytes go up before its writer's.)
 
 use super::cell::{Handle, MAX_BYTES, clamp};
 use crate::error::{Refusal, ReserveError};

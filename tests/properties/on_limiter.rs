@@ -46,6 +46,7 @@ impl World {
             reporter: (!shared).then(owned),
             shared: shared.then(account),
             cap: cap.or(self.settings.cap).unwrap_or(usize::MAX),
+            own_cap: cap.is_some(),
             name,
             charged: 0,
             held: vec![],
@@ -112,6 +113,8 @@ impl World {
             Op::SetCap => {
                 let cap = (!which.is_multiple_of(3)).then_some(bytes);
                 self.set(|settings| settings.cap = cap, |limiter| limiter.set_writer_cap_bytes(cap));
+                let cap = self.settings.cap.unwrap_or(usize::MAX);
+                self.writers.iter_mut().filter(|writer| !writer.own_cap).for_each(|writer| writer.cap = cap);
             }
             Op::SetLag => {
                 let lag = [None, Some(0), Some(bytes * 2)][which % 3];

@@ -11,6 +11,8 @@ pub(crate) struct Writer {
     pub(crate) reporter: Option<Reporter>,
     pub(crate) shared: Option<SharedReporter>,
     pub(crate) cap: usize,
+    /// Its own, so that it does not follow the limiter's.
+    pub(crate) own_cap: bool,
     pub(crate) charged: usize,
     pub(crate) held: Vec<Reservation>,
     /// What each reservation should say.

@@ -10,7 +10,7 @@
 //! | [`segment`] | the files of a segment: written once, read by position |
 //! | [`manifest`], [`explained`] | what an index folder holds: the index, and why its writers spilled |
 //! | [`build`] | threads, admission, spills, publish |
-//! | [`accounting`] | off, per term (the reference's way) or batched (plimsoll's) |
+//! | [`accounting`] | off, per term (the reference's way), batched (plimsoll's), or leased (under a hard limit) |
 //! | [`query`], [`verify`], [`inspect`], [`expand`], [`compare`] | the other commands |
 //! | [`cli`] | options, sizes, exit codes, tables, progress |
 //!

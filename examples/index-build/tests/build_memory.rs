@@ -9,7 +9,7 @@
 mod common;
 
 use common::{options, write};
-use index_build::accounting::{Account, Batched, Meter, Mode, Spilling, Why};
+use index_build::accounting::{Account, Batched, Leased, Meter, Mode, Spilling, Why};
 use index_build::build::{Watch, build_with};
 use index_build::options::BuildOptions;
 use plimsoll::GlobalMemoryLimiter;
@@ -189,6 +189,9 @@ impl<A: Account> Account for Sampled<A> {
 }
 
 impl<S: Spilling> Spilling for Sampled<S> {
+    fn finish_inside(self) {
+        self.inner.finish_inside();
+    }
     fn finish(self) {
         self.look.sample();
         self.inner.finish();
@@ -197,73 +200,147 @@ impl<S: Spilling> Spilling for Sampled<S> {
     }
 }
 
-/// The account is the meter's own, so it is lent out for each call.
-struct SampledMeter<M: Meter> {
-    meter: M,
+/// An account, or a meter, which has one of its own to lend out for each call.
+enum Inner<I: Mode> {
+    Account(I::Account),
+    Meter(I::Meter),
+}
+
+struct SampledMeter<I: Mode> {
+    inner: Inner<I>,
     look: Arc<Look>,
 }
 
-impl<M: Meter> Account for SampledMeter<M> {
-    fn charge(&mut self, bytes: usize) {
-        self.look.sample();
-        self.meter.account().charge(bytes);
-        self.look.sample();
-    }
-    fn release(&mut self, bytes: usize) {
-        self.look.sample();
-        self.meter.account().release(bytes);
-        self.look.sample();
-    }
-    fn term_begins(&mut self) {
-        self.meter.account().term_begins();
-    }
-    fn term_ends(&mut self) {
-        self.meter.account().term_ends();
+/// A call of the account's, with a look before and after it.
+macro_rules! looking {
+    ($self:ident, $account:ident => $call:expr) => {{
+        $self.look.sample();
+        let said = match &mut $self.inner {
+            Inner::Account($account) => $call,
+            Inner::Meter(meter) => {
+                let $account = meter.account();
+                $call
+            }
+        };
+        $self.look.sample();
+        said
+    }};
+}
+
+impl<I: Mode> SampledMeter<I> {
+    fn meter(&mut self) -> &mut I::Meter {
+        match &mut self.inner {
+            Inner::Meter(meter) => meter,
+            Inner::Account(_) => panic!("an account is no meter"),
+        }
     }
 }
 
-impl<M: Meter> Meter for SampledMeter<M> {
-    type Account = SampledMeter<M>;
+impl<I: Mode> Account for SampledMeter<I> {
+    const HARD: bool = I::HARD;
+
+    fn charge(&mut self, bytes: usize) {
+        looking!(self, account => account.charge(bytes));
+    }
+    fn release(&mut self, bytes: usize) {
+        looking!(self, account => account.release(bytes));
+    }
+    fn term_begins(&mut self) {
+        match &mut self.inner {
+            Inner::Account(account) => account.term_begins(),
+            Inner::Meter(meter) => meter.account().term_begins(),
+        }
+    }
+    fn term_ends(&mut self) {
+        match &mut self.inner {
+            Inner::Account(account) => account.term_ends(),
+            Inner::Meter(meter) => meter.account().term_ends(),
+        }
+    }
+    fn room(&mut self, bytes: usize) -> bool {
+        looking!(self, account => account.room(bytes))
+    }
+    fn keep(&mut self, bytes: usize) -> bool {
+        looking!(self, account => account.keep(bytes))
+    }
+    fn trim(&mut self, bytes: usize) {
+        looking!(self, account => account.trim(bytes));
+    }
+    fn bound(&mut self, bytes: usize) {
+        looking!(self, account => account.bound(bytes));
+    }
+    fn charged_bytes(&self) -> usize {
+        match &self.inner {
+            Inner::Account(account) => account.charged_bytes(),
+            Inner::Meter(_) => panic!("only an account is asked"),
+        }
+    }
+}
+
+impl<I: Mode> Meter for SampledMeter<I> {
+    type Account = SampledMeter<I>;
     type Spilling<'a>
-        = Sampled<M::Spilling<'a>>
+        = Sampled<<I::Meter as Meter>::Spilling<'a>>
     where
         Self: 'a;
 
-    fn account(&mut self) -> &mut SampledMeter<M> {
+    fn account(&mut self) -> &mut SampledMeter<I> {
         self
     }
     fn set_arena(&mut self, bytes: usize) {
         self.look.sample();
-        self.meter.set_arena(bytes);
+        self.meter().set_arena(bytes);
         self.look.sample();
     }
     fn new_term(&mut self) {}
     fn spill_requested(&self) -> bool {
-        self.meter.spill_requested()
+        matches!(&self.inner, Inner::Meter(meter) if meter.spill_requested())
     }
     fn begin_spill(&mut self, why: Why) -> Option<Self::Spilling<'_>> {
         self.look.sample();
-        Some(Sampled { inner: self.meter.begin_spill(why)?, look: Arc::clone(&self.look), terms: 0 })
+        let look = Arc::clone(&self.look);
+        Some(Sampled { inner: self.meter().begin_spill(why)?, look, terms: 0 })
+    }
+    fn lease(&mut self, bytes: usize) -> bool {
+        self.meter().lease(bytes)
+    }
+    fn trim_lease(&mut self, bytes: usize) {
+        self.meter().trim_lease(bytes);
+        self.look.sample();
+    }
+    fn leased_bytes(&self) -> usize {
+        match &self.inner {
+            Inner::Meter(meter) => meter.leased_bytes(),
+            Inner::Account(_) => 0,
+        }
     }
 }
 
-struct SampledMode {
-    inner: Batched,
+struct SampledMode<I> {
+    inner: I,
     look: Arc<Look>,
 }
 
-impl Mode for SampledMode {
-    type Account = SampledMeter<<Batched as Mode>::Meter>;
-    type Meter = SampledMeter<<Batched as Mode>::Meter>;
+impl<I: Mode> Mode for SampledMode<I> {
+    const HARD: bool = I::HARD;
+    type Account = SampledMeter<I>;
+    type Meter = SampledMeter<I>;
 
     fn account(&self, name: &str) -> Self::Account {
-        self.meter(name)
+        SampledMeter { inner: Inner::Account(self.inner.account(name)), look: Arc::clone(&self.look) }
     }
-    fn meter(&self, name: &str) -> Self::Meter {
-        SampledMeter { meter: self.inner.meter(name), look: Arc::clone(&self.look) }
+    fn meter(&self, name: &str, batch: &Self::Account) -> Self::Meter {
+        let Inner::Account(batch) = &batch.inner else { panic!("a batch has an account") };
+        SampledMeter { inner: Inner::Meter(self.inner.meter(name, batch)), look: Arc::clone(&self.look) }
     }
     fn held_bytes(&self) -> usize {
         self.inner.held_bytes()
+    }
+    fn free_bytes(&self) -> usize {
+        self.inner.free_bytes()
+    }
+    fn holders(&self) -> String {
+        self.inner.holders()
     }
 }
 
@@ -272,6 +349,9 @@ fn sampled(options: &BuildOptions) -> Arc<Look> {
     let mut builder = GlobalMemoryLimiter::builder().block_bytes(options.block_bytes);
     if let Some(budget) = options.budget_bytes {
         builder = builder.budget_bytes(budget).floor_bytes(options.floor_bytes.unwrap_or(budget / 16));
+    }
+    if let Some(limit) = options.hard_limit_bytes {
+        builder = builder.hard_limit_bytes(limit);
     }
     let limiter = builder.build().unwrap();
     let look = Arc::new(Look {
@@ -283,8 +363,19 @@ fn sampled(options: &BuildOptions) -> Arc<Look> {
         most_live: AtomicUsize::new(0),
         spills: AtomicUsize::new(0),
     });
-    let mode = SampledMode { inner: Batched::new(limiter.clone()), look: Arc::clone(&look) };
-    build_with(options, &Watch::default(), mode).unwrap();
+    let sampled = Arc::clone(&look);
+    let built = match options.hard_limit_bytes {
+        None => {
+            let mode = SampledMode { inner: Batched::new(limiter.clone()), look: sampled };
+            build_with(options, &Watch::default(), mode)
+        }
+        Some(_) => {
+            let mode = SampledMode { inner: Leased::new(limiter.clone()), look: sampled };
+            build_with(options, &Watch::default(), mode)
+        }
+    };
+    built.unwrap();
+    assert_eq!(limiter.stats().overdraft_peak_bytes, 0);
     assert_eq!((limiter.held_bytes(), limiter.published_bytes()), (0, 0));
     assert_eq!(limiter.stats().accounting_errors, 0);
     look
@@ -356,6 +447,9 @@ fn what_is_held_is_at_least_95_percent_of_what_is_live_at_every_sample() {
         let index = common::fresh(folder.path());
         let forced = BuildOptions { index, budget_bytes: Some(2 << 20), floor_bytes: Some(64 << 10), ..small.clone() };
         assert!(sampled(&forced).spills.load(Ordering::Relaxed) > 2);
+        let index = common::fresh(folder.path());
+        let hard = BuildOptions { index, hard_limit_bytes: Some(3 << 20), ..small.clone() };
+        assert!(sampled(&hard).spills.load(Ordering::Relaxed) > 2);
         let capped =
             BuildOptions { index: common::fresh(folder.path()), writer_cap_bytes: Some(512 << 10), ..small.clone() };
         assert!(sampled(&capped).spills.load(Ordering::Relaxed) > 2);
@@ -380,6 +474,9 @@ fn what_is_held_is_at_least_95_percent_of_what_is_live_at_every_sample() {
         let look = sampled(&BuildOptions { index: common::fresh(folder.path()), ..ten.clone() });
         assert!(look.samples.load(Ordering::Relaxed) > 1000, "{look:?}");
         let index = common::fresh(folder.path());
+        let hard = BuildOptions { index, hard_limit_bytes: Some(4 << 20), ..ten.clone() };
+        assert!(sampled(&hard).samples.load(Ordering::Relaxed) > 1000);
+        let index = common::fresh(folder.path());
         let forced = BuildOptions { index, budget_bytes: Some(1536 << 10), floor_bytes: Some(32 << 10), ..ten };
         let look = sampled(&forced);
         assert!(look.spills.load(Ordering::Relaxed) > 2, "{look:?}");
@@ -394,5 +491,7 @@ fn what_is_held_is_at_least_95_percent_of_what_is_live_at_every_sample() {
     }
     json += &format!("{{\"long\":\"{}\"}}\n", "ab\\t".repeat(1 << 20));
     let input = write(folder.path(), "c.jsonl", json.as_bytes());
-    sampled(&BuildOptions { index: common::fresh(folder.path()), inputs: vec![input], ..large });
+    let many = BuildOptions { index: common::fresh(folder.path()), inputs: vec![input], ..large };
+    sampled(&many);
+    sampled(&BuildOptions { index: common::fresh(folder.path()), hard_limit_bytes: Some(256 << 20), ..many });
 }

@@ -1,6 +1,6 @@
 //! Whole indexes against what others counted on the same input: `../shared/data/truth`, by a script and by a second
 //! program. Every corpus is built without a budget, and in batches of 32 KiB with small blocks under a budget at which
-//! it spills all the time, on 1, 4 and 30 threads; every index is verified, digests included, and the digest of the
+//! it spills all the time, and under a small hard limit, on 1, 4 and 30 threads; every index is verified, digests included, and the digest of the
 //! index is the same whatever the budget, the threads and the accounting.
 //!
 //! `cargo test` takes nine corpora, one of each kind; `PLIMSOLL_TRUTHS=all` takes the rest too. Without the samples the
@@ -84,6 +84,15 @@ impl Case<'_> {
             });
             assert!(tight.segments >= 4 && tight.runs >= 8, "{name}: {} segments, {} runs", tight.segments, tight.runs);
             assert_eq!(tight.index_sha256, free.index_sha256, "{name}");
+        }
+        for (threads, limit) in [(1, 3 << 20), (30, 4 << 20)] {
+            let name = format!("hard limit of {limit} bytes, {threads} threads");
+            let hard = self.build_small(&name, |options| {
+                options.hard_limit_bytes = Some(limit);
+                options.threads = threads;
+            });
+            assert_eq!(hard.index_sha256, free.index_sha256, "{name}");
+            assert!(hard.overdraft_peak_bytes == 0 && hard.peak_held_bytes <= Some(limit), "{name}: {hard:?}");
         }
     }
 }

@@ -127,3 +127,28 @@ fn loom_a_request_against_leaving() {
 fn loom_mutant_leaving_tells_nobody() {
     fails("leave_silent", request_against_leaving);
 }
+
+/// a shrinks without a spill while b grows, and is asked with what it had: nobody counts on that.
+fn request_against_shrinking() -> bool {
+    let (limiter, (a, mut arena_a), (b, mut arena_b)) = two_writers();
+    let thread = thread::spawn(move || {
+        arena_a.set_bytes(&a, 0);
+        (a, arena_a)
+    });
+    arena_b.set_bytes(&b, 6);
+    let (_a, arena_a) = thread.join().expect("no panic");
+    assert_eq!(limiter.snapshot().in_flight_bytes, 0, "b alone is within the budget, and was asked");
+    arena_b.set_bytes(&b, 11);
+    assert!(arena_b.spill_requested(), "what a had still counts as covered");
+    arena_a.spill_requested()
+}
+
+#[test]
+fn loom_a_request_against_shrinking() {
+    assert_eq!(outcomes_unfenced(request_against_shrinking), [false, true].into());
+}
+
+#[test]
+fn loom_mutant_who_is_asked_is_not_looked_at_again() {
+    fails("asked_without_second_look", request_against_shrinking);
+}

@@ -97,6 +97,8 @@ pub struct LeasedAccount {
 }
 
 impl Account for LeasedAccount {
+    const HARD: bool = true;
+
     #[inline]
     fn charge(&mut self, bytes: usize) {
         let charged = self.purse.charged.fetch_add(bytes, Relaxed) + bytes;
@@ -289,5 +291,62 @@ impl Mode for Leased {
         let most: Vec<String> =
             most.map(|writer| format!("{} {}", writer.name, plimsoll::Bytes(writer.held_bytes))).collect();
         most.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll::{KIB, MIB};
+
+    fn mode() -> (GlobalMemoryLimiter, Leased) {
+        let limiter = GlobalMemoryLimiter::builder().hard_limit_bytes(MIB).build().unwrap();
+        (limiter.clone(), Leased::new(limiter))
+    }
+
+    #[test]
+    fn what_is_charged_was_taken_before_and_what_is_kept_stays_for_a_spill() {
+        let (limiter, mode) = mode();
+        let mut account = mode.account("batch");
+        assert!(account.keep(100 * KIB) && account.room(50 * KIB));
+        let held = limiter.held_bytes();
+        assert!((150 * KIB..=160 * KIB).contains(&held), "{held}");
+        account.charge(150 * KIB);
+        assert_eq!((account.charged_bytes(), limiter.held_bytes()), (150 * KIB, held), "taken before");
+        account.release(100 * KIB);
+        assert!(account.room(10 * KIB), "beside what was spoken for");
+        assert!(limiter.held_bytes() >= 160 * KIB);
+        assert!(!account.room(MIB) && !account.keep(MIB), "refused, and nothing has changed");
+        assert_eq!(account.charged_bytes(), 50 * KIB);
+        assert!(account.keep(0));
+        account.trim(70 * KIB);
+        assert_eq!(limiter.held_bytes(), 70 * KIB);
+        account.trim(0);
+        assert_eq!(limiter.held_bytes(), 50 * KIB, "what is charged stays");
+        account.bound(60 * KIB);
+        assert!(account.room(10 * KIB) && !account.room(11 * KIB) && account.keep(100 * KIB));
+        drop(account);
+        assert_eq!((limiter.held_bytes(), limiter.stats().overdraft_peak_bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_lease_is_the_arenas_and_a_spill_gives_it_back_but_inside_a_document() {
+        let (limiter, mode) = mode();
+        let account = mode.account("batch");
+        let mut meter = mode.meter("batch/field", &account);
+        assert!(meter.lease(300 * KIB) && !meter.lease(2 * MIB));
+        meter.set_arena(200 * KIB);
+        assert_eq!((meter.leased_bytes(), limiter.held_bytes()), (300 * KIB, 300 * KIB));
+        meter.begin_spill(Why::Own).unwrap().finish_inside();
+        assert_eq!((meter.leased_bytes(), limiter.held_bytes()), (300 * KIB, 300 * KIB));
+        drop(meter.begin_spill(Why::Own).unwrap());
+        assert_eq!(limiter.held_bytes(), 300 * KIB, "a spill that failed");
+        meter.begin_spill(Why::Own).unwrap().finish();
+        assert_eq!((meter.leased_bytes(), limiter.held_bytes()), (0, 0));
+        assert!(meter.begin_spill(Why::Own).is_none());
+        assert!(meter.lease(300 * KIB));
+        meter.trim_lease(10 * KIB);
+        meter.set_arena(0);
+        assert_eq!((meter.leased_bytes(), limiter.held_bytes()), (0, 0));
     }
 }

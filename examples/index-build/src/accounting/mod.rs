@@ -26,6 +26,9 @@ pub const ENCODER_STEPS: [usize; 3] = [512, 512, 512];
 
 /// The account of one owner: bytes that it holds, and the work of its term encoder.
 pub trait Account {
+    /// Room may be refused.
+    const HARD: bool = false;
+
     /// `bytes` are about to be allocated.
     fn charge(&mut self, bytes: usize);
 

@@ -6,15 +6,12 @@
 use crate::accounting::{Account, Mode};
 use crate::build::admission::Ticket;
 use crate::build::field::Field;
-use crate::build::into_segment::{IntoSegment, expected_bytes};
 use crate::build::outcome::{Place, Seen};
-use crate::build::publish::Written;
 use crate::build::shared::Shared;
 use crate::build::turns::Turn;
 use crate::error::{Error, Result};
 use crate::input::json::{self, Bad, Fields, Parser};
 use crate::input::{Batch, Kind, Lines, line_number};
-use crate::manifest::{FileEntry, SegmentEntry};
 use crate::token::{self, Counted, Sink, Term, Tokenizer};
 use std::cell::Cell;
 use std::sync::PoisonError;
@@ -24,36 +21,6 @@ use std::sync::atomic::Ordering;
 const REPORTER_BYTES: usize = 640;
 /// The name of a text's only field.
 pub(super) const TEXT_FIELD: &str = "text";
-
-/// A batch that is a segment by now.
-#[derive(Debug)]
-pub(super) struct Done {
-    pub(super) number: u32,
-    pub(super) documents: u32,
-    pub(super) skipped: u64,
-    pub(super) tokens: u64,
-    pub(super) postings: u64,
-    pub(super) files: Vec<FileEntry>,
-    pub(super) written: Vec<Written>,
-}
-
-impl Done {
-    /// What it takes until the index is published.
-    pub(super) fn allocated_bytes(&self) -> usize {
-        let files = self.files.iter().map(|file| size_of::<FileEntry>() + file.name.capacity()).sum::<usize>();
-        let written = self.written.iter().map(|file| size_of::<Written>() + file.name.capacity()).sum::<usize>();
-        let lists = (self.files.capacity() - self.files.len()) * size_of::<FileEntry>()
-            + (self.written.capacity() - self.written.len()) * size_of::<Written>();
-        // itself in a tree, then in a list
-        2 * size_of::<Done>() + files + written + lists
-    }
-
-    /// Its entry in the manifest.
-    pub(super) fn entry(&mut self, document_base: u64) -> SegmentEntry {
-        let files = std::mem::take(&mut self.files);
-        SegmentEntry { number: self.number, document_base, documents: self.documents, files }
-    }
-}
 
 /// Builds a batch and says how it ended. Under a hard limit `turn` is its place among those that were let in.
 pub(super) fn run<'s, M: Mode>(
@@ -105,7 +72,7 @@ pub(super) struct Building<'s, 'a, M: Mode> {
     /// fields in order of appearance
     seen: Vec<Seen>,
     pub(super) documents: u32,
-    skipped: u64,
+    pub(super) skipped: u64,
     /// the line that is being read
     pub(super) place: Place,
     /// the budget does not hold a block for each field: the rest of the batch is only looked through
@@ -257,6 +224,7 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
             Ok(()) => {}
             Err(Bad::Line(_)) if self.shared.plan.skip_bad => {
                 self.skipped += 1;
+                self.nothing_added();
                 return Ok(());
             }
             Err(Bad::Line(why)) => return Err(bad_line(self.shared, file, offset, why)),
@@ -276,6 +244,8 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
             for (number, value) in parser.values(line) {
                 self.value(number, value, tokenizer)?;
             }
+        } else {
+            self.nothing_added();
         }
         self.document_done()
     }
@@ -298,60 +268,5 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
             .checked_add(1)
             .ok_or_else(|| Error::Failed("a batch has 2^32 documents: choose a smaller --batch-bytes".to_owned()))?;
         Ok(())
-    }
-
-    /// Fields in byte order of their names, which is the order of a segment.
-    fn sort_fields(&mut self) {
-        let mut fields: Vec<(String, Field<M>)> =
-            std::mem::take(&mut self.names).into_iter().zip(self.fields.drain(..)).collect();
-        fields.sort_by(|a, b| a.0.cmp(&b.0));
-        (self.names, self.fields) = fields.into_iter().unzip();
-    }
-
-    /// Writes the segment, field by field in byte order of their names.
-    fn segment(&mut self) -> Result<Done> {
-        let (shared, number) = (self.shared, self.batch.number);
-        self.sort_fields();
-        let expected = expected_bytes(shared, self.fields.iter().map(Field::written_bytes).sum());
-        if M::HARD {
-            self.room_for_segment(expected)?;
-        }
-        let turn = self.turn.as_mut();
-        let mut into = IntoSegment::create(shared, number, expected, &mut self.account, turn)?;
-        let (mut tokens, mut postings) = (0, 0);
-        let (mut rest, mut names) = (self.fields.as_mut_slice(), self.names.iter());
-        while let (false, Some(name)) = (rest.is_empty(), names.next()) {
-            let limits = if M::HARD { into.room_for_merge(name, rest)? } else { shared.plan.limits };
-            let Some((field, behind)) = rest.split_first_mut() else { break };
-            // the fields that wait for their turn go on answering
-            let mut poll = || {
-                shared.go_on(number)?;
-                shared.turns.moved();
-                behind.iter_mut().try_for_each(|field| field.answer(shared))
-            };
-            poll()?;
-            into.segment.begin_field(name)?;
-            let stats = field.merge(shared, limits, &mut into, &mut poll)?;
-            tokens += stats.tokens;
-            postings += stats.postings;
-            rest = behind;
-        }
-        let files = into.finish(self.documents)?;
-        let mut done = Done {
-            number,
-            documents: self.documents,
-            skipped: self.skipped,
-            tokens,
-            postings,
-            files: Vec::with_capacity(files.len()),
-            written: Vec::with_capacity(files.len()),
-        };
-        for file in files {
-            done.files.push(FileEntry::from(&file));
-            // Relaxed: about how many are open
-            let keep = shared.counts.open_files.fetch_add(1, Ordering::Relaxed) < shared.plan.open_files;
-            done.written.push(Written { name: file.name, file: keep.then_some(file.file) });
-        }
-        Ok(done)
     }
 }

@@ -152,6 +152,7 @@ impl<M: Mode> Field<M> {
         let (sources, passes) = (limits.fan_in.max(2).min(all), all > limits.fan_in);
         let runs = self.spills.runs().iter().map(|run| run.longest).max().unwrap_or(0);
         let longest = runs.max(self.writer.longest());
+        // the segment's writer charges its copies while it has others
         let segment = if longest > LONG_TERM { 3 * LONG_COPIES * longest } else { 0 };
         let reader = limits.block_bytes + size_of::<run::RunReader>() + last_bytes(runs);
         let run = limits.block_bytes + BLOCK_HEADER_BYTES + last_bytes(runs) + self.spills.growth_bytes();

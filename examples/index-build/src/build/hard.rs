@@ -11,7 +11,9 @@
 //! what one document, or one merge, may need is known beforehand, the same on every run, and an error that says so is told
 //! at once.
 use crate::accounting::ENCODER_STEPS;
+use crate::build::into_segment::{LONG_COPIES, LONG_TERM};
 use crate::run::RunReader;
+use crate::run::write::last_bytes;
 use crate::token::Counted;
 use crate::writer::Writer;
 use plimsoll::{Bytes, KIB, MIB};
@@ -123,13 +125,20 @@ impl Hard {
         if need(self) <= self.limit_bytes { None } else { Some(self.least(need)) }
     }
 
-    /// The least limit under which one batch of so many fields can come to `total` bytes.
-    pub(super) fn minimum_for(&self, total: usize, fixed: usize) -> usize {
+    /// The least limit under which a batch with this fixed part has room for what `more` says besides.
+    pub(super) fn minimum_for(&self, fixed: usize, more: impl Fn(&Hard) -> usize) -> usize {
         self.least(|hard| {
+            // blocks are larger under larger limits
+            let fixed = fixed + (hard.fixed_bytes(1) - self.fixed_bytes(1));
+            let all = hard.base_bytes() + fixed + more(hard);
             // half of a limit, or all of it but the other batches' fixed parts
-            let all = hard.base_bytes() + total + (hard.input_block_bytes - self.input_block_bytes);
             all + ((hard.given.threads - 1) * fixed).min(all.saturating_sub(2 * fixed))
         })
+    }
+
+    /// What the merge of a term of so many bytes takes at most, beside the fixed part.
+    pub(super) fn long_term_bytes(&self, longest: usize) -> usize {
+        if longest <= LONG_TERM { 0 } else { 3 * (LONG_COPIES * longest + last_bytes(longest)) }
     }
 
     /// The least limit of which `need` is not more.
@@ -151,17 +160,21 @@ impl Hard {
         match holders {
             None => format!(
                 "{what} needs {need}, and --hard-limit {limit} leaves one batch {left}: give a --hard-limit of at least {}",
-                option(self.minimum_for(total, fixed))
+                option(self.minimum_for(fixed, |_| total.saturating_sub(fixed)))
             ),
             Some(holders) => format!(
                 "{what} needs {need}, and nobody can give any back (most is held by {holders}): give a larger --hard-limit \
-                 than {limit}, or fewer --threads"
+                 than {limit}, fewer --threads, or larger --batch-bytes"
             ),
         }
     }
 }
 
-/// A size as an option takes it, rounded up.
+/// A size as an option takes it, rounded up: steps of 16 KiB, so that it does not depend on the length of a path.
 pub(super) fn option(bytes: usize) -> String {
-    if bytes < 64 * MIB { format!("{}KiB", bytes.div_ceil(KIB)) } else { format!("{}MiB", bytes.div_ceil(MIB)) }
+    if bytes < 64 * MIB {
+        format!("{}KiB", bytes.next_multiple_of(16 * KIB) / KIB)
+    } else {
+        format!("{}MiB", bytes.div_ceil(MIB))
+    }
 }

@@ -8,7 +8,7 @@
 //! | `threads` | the run: flush threads, digest, sampler |
 //! | `shared` | what the threads share |
 //! | `admission` | how many batches are built at once |
-//! | `batch`, `field`, `into_segment` | one batch: documents, writers, spills, segment |
+//! | `batch`, `field`, `done`, `into_segment` | one batch: documents, writers, spills, segment |
 //! | `hard`, `turns`, `room`, `safe_point` | under a hard limit: sizes, who waits, where a batch asks for what |
 //! | `outcome` | what the batches came to, and which failure is told |
 //! | `explain` | why writers were asked to spill |
@@ -16,6 +16,7 @@
 //! | `process` | processor time and resident memory |
 mod admission;
 mod batch;
+mod done;
 mod explain;
 mod field;
 mod folders;
@@ -155,6 +156,7 @@ fn run<M: Mode>(
     let explain = options.explain.then(|| explain::explain(limiter.as_ref()));
     if let Some(explain) = &explain {
         let bytes = explain.to_bytes();
+        shared::room(&mut kept, "the explained decisions", EXPLAINED_COPIES * bytes.len())?;
         kept.charge(EXPLAINED_COPIES * bytes.len());
         files.push(publish::Written::create(index.path(), explained::FILE_NAME, &bytes)?);
     }

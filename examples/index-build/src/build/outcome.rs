@@ -4,7 +4,7 @@
 //! comes after it, the batches before it go on, and of all failures the first in input order is told. So is the line that
 //! brings one field too many: the fields of the batches are counted in input order, as far as all batches before are done.
 //! Any other failure stops everything at once.
-use crate::build::batch::Done;
+use crate::build::done::Done;
 use crate::error::{Error, Result};
 use crate::input::json::MOST_FIELDS;
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,7 +8,7 @@ use crate::input::{Inputs, Kind, json};
 use crate::open_files::most_open_files;
 use crate::options::{Accounting, BuildOptions};
 use crate::run::Limits;
-use plimsoll::{Bytes, GlobalMemoryLimiter, MIB};
+use plimsoll::{Bytes, GlobalMemoryLimiter, KIB, MIB};
 
 /// The smallest block of an arena that the command takes: a few slices.
 const LEAST_BLOCK_BYTES: usize = 512;
@@ -117,12 +117,14 @@ impl Plan {
         let descriptors = most_open_files();
         let threads = options.threads.min(usize::try_from(batches).unwrap_or(usize::MAX));
         let threads = threads.min(descriptors.saturating_sub(OTHER_FILES) / THREAD_FILES).max(1);
+        // whole pages, so that a minimum does not depend on the length of a path
+        let lists = inputs.allocated_bytes() + threads.max(batches.min(1 << 20) as usize) * SEGMENT_LIST_BYTES;
         let given = Given {
             threads,
             block_bytes: options.block_bytes,
             jsonl: inputs.kind == Kind::Jsonl,
             budget_bytes: options.budget_bytes,
-            lists_bytes: inputs.allocated_bytes() + threads.max(batches.min(1 << 20) as usize) * SEGMENT_LIST_BYTES,
+            lists_bytes: lists.next_multiple_of(4 * KIB),
         };
         let hard = options.hard_limit_bytes.map(|limit| Hard::of(given, limit));
         let budget_bytes = hard.map(|hard| given.budget_under(hard.limit_bytes)).or(options.budget_bytes);
@@ -172,8 +174,9 @@ impl Plan {
             && let Some(least) = hard.below_minimum(fields)
         {
             let (given, block, least) = (Bytes(hard.limit_bytes), Bytes(self.block_bytes), option(least));
+            let noun = if fields == 1 { "field" } else { "fields" };
             return Err(usage(format!(
-                "--hard-limit {given} is below the minimum of {least}: one batch of {fields} fields with blocks of {block}, \
+                "--hard-limit {given} is below the minimum of {least}: one batch of {fields} {noun} with blocks of {block}, \
                  its segment, and a small document; give a larger limit or smaller --block-bytes"
             )));
         }

@@ -31,8 +31,9 @@ pub(super) struct Never {
     pub(super) holders: Option<String>,
 }
 
-/// An attempt: nothing, or the bytes that the batch would have come to.
-pub(super) type Attempt = std::result::Result<(), usize>;
+/// An attempt: nothing, or the bytes that the batch would have come to: in its purse, which is never below the fixed part,
+/// and in leases.
+pub(super) type Attempt = std::result::Result<(), (usize, usize)>;
 
 impl<M: Mode> Stand<'_, '_, '_, M> {
     /// Asks until it is granted or cannot be had. With `first`, what is asked for stays while the batch waits again.
@@ -49,12 +50,13 @@ impl<M: Mode> Stand<'_, '_, '_, M> {
             return Ok(Ok(()));
         }
         self.rest()?;
-        let total_bytes = match if free { attempt(self.account, self.fields) } else { Err(0) } {
-            Ok(()) => return Ok(Ok(())),
-            Err(total) => total,
-        };
         let hard = self.turn.hard;
         let fixed = self.turn.fixed_bytes;
+        let total = |(purse, leases): (usize, usize)| purse.max(fixed) + leases;
+        let total_bytes = match if free { attempt(self.account, self.fields) } else { Err((0, 0)) } {
+            Ok(()) => return Ok(Ok(())),
+            Err(refused) => total(refused),
+        };
         if total_bytes > hard.most_bytes(fixed) {
             return Ok(Err(Never { total_bytes, holders: None }));
         }
@@ -66,7 +68,7 @@ impl<M: Mode> Stand<'_, '_, '_, M> {
             first,
             || {
                 let asked = attempt(account, fields);
-                last = asked.err().unwrap_or(last);
+                last = asked.err().map_or(last, total);
                 asked.is_ok()
             },
             || mode.free_bytes() >= (4 * more).min(more.max(hard.limit_bytes / 4)),
@@ -95,7 +97,7 @@ impl<M: Mode> Stand<'_, '_, '_, M> {
 
 /// Room for `bytes` more in the purse.
 pub(super) fn more<M: Mode>(bytes: usize) -> impl FnMut(&mut M::Account, &mut [Field<M>]) -> Attempt {
-    move |account, _| if account.room(bytes) { Ok(()) } else { Err(account.charged_bytes() + bytes) }
+    move |account, _| if account.room(bytes) { Ok(()) } else { Err((account.charged_bytes() + bytes, 0)) }
 }
 
 /// What a spill of any of these fields takes, and what their lists of runs grow by when all of them are spilled.
@@ -143,6 +145,6 @@ pub(super) fn document<M: Mode>(
         for &(number, _) in texts {
             fields[number].trim_lease();
         }
-        Err(account.charged_bytes() + work + leases)
+        Err((account.charged_bytes() + work, leases))
     }
 }

@@ -45,12 +45,13 @@ impl<M: Mode> Building<'_, '_, M> {
         let Some(turn) = &self.turn else { return Ok(()) };
         let fixed = turn.fixed_bytes;
         let kept = spill_bytes::<M>(&[], turn.hard.run_block_bytes);
-        let taken = self.ask(
-            false,
-            |account: &mut M::Account, _: &mut [Field<M>]| {
-                if account.room(fixed) && account.keep(kept) { Ok(()) } else { Err(fixed) }
-            },
-        )?;
+        let taken =
+            self.ask(
+                false,
+                |account: &mut M::Account, _: &mut [Field<M>]| {
+                    if account.room(fixed) && account.keep(kept) { Ok(()) } else { Err((fixed, 0)) }
+                },
+            )?;
         self.account.bound(fixed);
         taken.map_err(|never| self.failure("its fixed part", never))
     }
@@ -79,26 +80,37 @@ impl<M: Mode> Building<'_, '_, M> {
         asked.map_err(|never| bad_line(self.shared, self.place.1, self.place.2, self.refusal(what, never)))
     }
 
-    /// The buffer of a line that is longer than it.
+    /// The buffer of a line that is longer than it. How long the line is is looked up when it first grows, so that one that
+    /// can never be read is an error before others have to make room for its beginning.
     pub(super) fn room_for_line(&mut self, bytes: usize, lines: &Lines) -> Result<()> {
-        let Err(never) = self.ask(self.beyond_fixed(bytes), more::<M>(bytes))? else { return Ok(()) };
+        let Some(turn) = &self.turn else { return Ok(()) };
+        let (hard, fixed) = (turn.hard, turn.fixed_bytes);
         let (file, offset, left) = lines.place();
-        let path = &self.shared.plan.inputs.files[file].path;
-        let length = line_end(path, offset, offset + left)? - offset;
-        let mut buffer = lines.allocated_bytes();
-        while (buffer as u64) < length {
-            buffer *= 2;
-        }
-        let why = match (&self.turn, &never.holders) {
-            (Some(turn), None) => format!(
-                "the line is {} long, and a buffer for it alone needs a --hard-limit of at least {}",
-                Bytes(length as usize),
-                option(turn.hard.minimum_for(turn.fixed_bytes + buffer, turn.fixed_bytes))
-            ),
-            _ => self.refusal("the line", never),
-        };
         self.place = (self.batch.number, file, offset);
-        Err(bad_line(self.shared, file, offset, why))
+        if !turn.first {
+            let length = line_end(&self.shared.plan.inputs.files[file].path, offset, offset + left)? - offset;
+            let grown = |block: usize| {
+                let doubled = std::iter::successors(Some(block), |buffer| buffer.checked_mul(2));
+                doubled.take_while(|&buffer| (buffer as u64) < length).last().map_or(0, |buffer| 2 * buffer - block)
+            };
+            let had = lines.allocated_bytes();
+            if self.account.charged_bytes().saturating_add(grown(had)) > hard.most_bytes(fixed) {
+                let why = format!(
+                    "the line is {} long, and a buffer for it alone needs a --hard-limit of at least {}",
+                    Bytes(length as usize),
+                    option(hard.minimum_for(fixed, |hard| grown(hard.input_block_bytes)))
+                );
+                return Err(bad_line(self.shared, file, offset, why));
+            }
+        }
+        self.room_for_buffer(bytes, "the line")
+    }
+
+    /// The line at hand adds nothing: what its parser may have taken is not spoken for any more, as it is after a document.
+    pub(super) fn nothing_added(&mut self) {
+        if let Some(turn) = &self.turn {
+            self.account.keep(spill_bytes(&self.fields, turn.hard.run_block_bytes));
+        }
     }
 
     /// All that the document in `texts` can take, and the spill after it.
@@ -119,16 +131,28 @@ impl<M: Mode> Building<'_, '_, M> {
         let first = self.beyond_fixed(scratch);
         let asked = self.ask(first, document::<M>(&texts, self.documents, scratch, limits))?;
         self.texts = texts;
-        asked.map_err(|never| {
-            let why = self.refusal("the document", never);
-            bad_line(self.shared, self.place.1, self.place.2, why)
-        })
+        let never = match (asked, &self.turn) {
+            (Err(never), _) => ("the document", never),
+            (Ok(()), Some(turn)) => {
+                // told now, and not when the whole batch was read
+                let total_bytes = turn.fixed_bytes + turn.hard.long_term_bytes(longest);
+                if total_bytes <= turn.hard.most_bytes(turn.fixed_bytes) {
+                    return Ok(());
+                }
+                ("the document's longest term", Never { total_bytes, holders: None })
+            }
+            (Ok(()), None) => return Ok(()),
+        };
+        Err(bad_line(self.shared, self.place.1, self.place.2, self.refusal(never.0, never.1)))
     }
 
     /// A segment's writer.
     pub(super) fn room_for_segment(&mut self, bytes: usize) -> Result<()> {
         // from here on nothing is read any more
         self.account.bound(usize::MAX);
+        if let Some(turn) = &mut self.turn {
+            turn.leave_first();
+        }
         let asked = self.ask(false, more::<M>(bytes))?;
         asked.map_err(|never| self.failure("its segment", never))
     }
@@ -138,7 +162,7 @@ impl<M: Mode> Building<'_, '_, M> {
         let shared = self.shared;
         let asked = self.ask(false, |_: &mut M::Account, _: &mut [Field<M>]| {
             let mut kept = shared.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.room(bytes) { Ok(()) } else { Err(bytes) }
+            if kept.room(bytes) { Ok(()) } else { Err((bytes, 0)) }
         })?;
         asked.map_err(|never| self.failure("its place in the index", never))
     }
@@ -167,7 +191,7 @@ impl<M: Mode> IntoSegment<'_, '_, '_, M> {
                 if limits.fan_in <= 2 {
                     // as it was: a spill of all of them comes next
                     account.keep(spill_bytes(fields, run_block_bytes));
-                    return Err(account.charged_bytes() + bytes);
+                    return Err((account.charged_bytes() + bytes, 0));
                 }
                 limits.fan_in = (limits.fan_in / 2).max(2);
             }

@@ -53,7 +53,10 @@ pub(super) fn room(account: &mut impl Account, what: &str, bytes: usize) -> Resu
     if account.room(bytes) {
         return Ok(());
     }
-    Err(Error::Failed(format!("{} for {what} are refused by --hard-limit: give a larger one", plimsoll::Bytes(bytes))))
+    Err(Error::Failed(format!(
+        "{} for {what} are refused by --hard-limit: give a larger one, or larger --batch-bytes",
+        plimsoll::Bytes(bytes)
+    )))
 }
 
 /// The signal that asks a build to stop, as an error.

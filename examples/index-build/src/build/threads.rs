@@ -4,6 +4,7 @@
 //! accounts are gone, so the limiter is at 0.
 use crate::accounting::{Account, Mode};
 use crate::build::admission::Admission;
+use crate::build::done::Done;
 use crate::build::outcome::Outcome;
 use crate::build::plan::Plan;
 use crate::build::shared::{Counts, Shared, room};
@@ -37,7 +38,7 @@ pub(super) struct Samples {
 #[derive(Debug)]
 pub(super) struct Ran {
     /// In input order.
-    pub(super) done: Vec<batch::Done>,
+    pub(super) done: Vec<Done>,
     /// In byte order.
     pub(super) fields: Vec<String>,
     /// Length and SHA-256 of all input.
@@ -88,7 +89,7 @@ pub(super) fn run<M: Mode>(
             let ended = &ended;
             named("sampler".to_owned()).spawn_scoped(scope, move || sample(limiter, watch, ended))
         });
-        let digest = named("digest".to_owned()).spawn_scoped(scope, || guarded(&shared, "digest", || digest()));
+        let digest = named("digest".to_owned()).spawn_scoped(scope, || guarded(&shared, "digest", digest));
         let flushes: Vec<_> = (0..plan.threads)
             .map(|number| {
                 let work = || guarded(&shared, "flush", || flush(&shared));

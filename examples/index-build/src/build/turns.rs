@@ -236,3 +236,118 @@ impl Drop for Turn<'_> {
         self.turns.change(&mut now);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::hard::Given;
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
+    use std::thread;
+
+    fn turns(limit: usize, threads: usize) -> Turns {
+        let given = Given { threads, block_bytes: 32 << 10, jsonl: false, budget_bytes: None, lists_bytes: 0 };
+        Turns::new(Some(Hard::of(given, limit)))
+    }
+
+    fn enter(turns: &Turns) -> Option<Turn<'_>> {
+        // stops where it would have to wait
+        turns.enter(|| 1, || Err(Error::Interrupted { signal: 2 })).unwrap_or_default()
+    }
+
+    fn wait(turn: &mut Turn<'_>, first: bool, attempt: impl FnMut() -> bool) -> Result<Waited> {
+        turn.wait(first, attempt, || true, || Ok(()), || "room".to_owned())
+    }
+
+    #[test]
+    fn batches_are_let_in_while_their_fixed_parts_are_half_of_the_limit_and_one_always_is() {
+        let small = turns(1 << 20, 30);
+        let one = enter(&small).unwrap();
+        assert!(enter(&small).is_none(), "half a MiB is not enough for two");
+        drop(one);
+        let large = turns(64 << 20, 30);
+        let inside: Vec<_> = std::iter::from_fn(|| enter(&large)).take(100).collect();
+        let fixed: usize = inside.iter().map(|turn| turn.fixed_bytes).sum();
+        assert!(inside.len() > 20 && fixed <= 32 << 20, "{} of {fixed} bytes", inside.len());
+        assert!(Turns::new(None).enter(|| 1, || Ok(())).unwrap().is_none(), "without a limit there are no turns");
+    }
+
+    #[test]
+    fn while_fields_are_not_known_there_is_one_batch() {
+        let turns = turns(1 << 30, 30);
+        let unknown = || turns.enter(|| 0, || Err(Error::Interrupted { signal: 2 })).unwrap_or_default();
+        let _one = unknown().unwrap();
+        assert!(unknown().is_none());
+        assert!(enter(&turns).is_some(), "now they are");
+    }
+
+    #[test]
+    fn who_waits_alone_is_told_at_once_that_it_is_in_vain() {
+        let turns = turns(64 << 20, 4);
+        let mut turn = enter(&turns).unwrap();
+        let mut asked = 0;
+        let waited = wait(&mut turn, false, || {
+            asked += 1;
+            false
+        });
+        assert_eq!((waited.unwrap(), asked), (Waited::InVain, 1));
+        assert_eq!(wait(&mut turn, true, || true).unwrap(), Waited::Granted);
+        assert!(turn.first);
+    }
+
+    /// Ten batches that each need all there is: they go on one after the other, and nobody is told that it is in vain.
+    #[test]
+    fn whoever_waits_goes_on_when_somebody_gives_back() {
+        let turns = turns(64 << 20, 10);
+        let (free, done) = (AtomicBool::new(true), AtomicUsize::new(0));
+        let take = || free.compare_exchange(true, false, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        thread::scope(|scope| {
+            for number in 0..10 {
+                let (turns, free, done) = (&turns, &free, &done);
+                scope.spawn(move || {
+                    let mut turn = turns.enter(|| 1, || Ok(())).unwrap().unwrap();
+                    for round in 0..50 {
+                        if !take() {
+                            assert_eq!(wait(&mut turn, (number + round) % 3 == 0, take).unwrap(), Waited::Granted);
+                        }
+                        done.fetch_add(1, Ordering::Relaxed);
+                        free.store(true, Ordering::SeqCst);
+                        turns.freed();
+                        turn.leave_first();
+                    }
+                });
+            }
+        });
+        assert_eq!(done.into_inner(), 500);
+    }
+
+    #[test]
+    fn when_everybody_is_refused_each_is_told() {
+        let turns = turns(64 << 20, 10);
+        let vain: Vec<_> = thread::scope(|scope| {
+            let inside: Vec<_> = std::iter::from_fn(|| enter(&turns)).take(3).collect();
+            let waiting: Vec<_> = inside
+                .into_iter()
+                .map(|mut turn| scope.spawn(move || wait(&mut turn, false, || false).unwrap()))
+                .collect();
+            waiting.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(vain, [Waited::InVain, Waited::InVain, Waited::InVain]);
+    }
+
+    #[test]
+    fn a_wait_ends_when_nothing_moves_and_goes_on_while_something_does() {
+        let turns = Turns { patience: Duration::from_millis(60), ..turns(64 << 20, 4) };
+        let (_working, mut turn) = (enter(&turns).unwrap(), enter(&turns).unwrap());
+        let (start, looks) = (Instant::now(), AtomicUsize::new(0));
+        let go_on = || {
+            if looks.fetch_add(1, Ordering::Relaxed) < 30 {
+                turns.moved();
+            }
+            Ok(())
+        };
+        let ended = turn.wait(false, || false, || true, go_on, || "room for a document".to_owned());
+        assert!(start.elapsed() > Duration::from_millis(100));
+        let text = ended.unwrap_err().to_string();
+        assert_eq!(text, "room for a document was waited for, and nothing moved for 0 s");
+    }
+}

@@ -64,8 +64,11 @@ pub(super) fn build(report: &BuildReport) -> String {
     if let (Some(peak), Some(mean)) = (report.peak_held_bytes, report.mean_held_bytes) {
         let budget =
             report.budget_bytes.map_or("no budget".to_owned(), |bytes| format!("budget {}", human(bytes as u64)));
-        let floor = report.floor_bytes.map_or(String::new(), |bytes| format!(", floor {}", human(bytes as u64)));
-        rows.push(("held", format!("peak {}, mean {}; {budget}{floor}", human(peak as u64), human(mean as u64))));
+        let other = [("hard limit", report.hard_limit_bytes), ("floor", report.floor_bytes)];
+        let other =
+            other.map(|(name, bytes)| bytes.map_or(String::new(), |bytes| format!(", {name} {}", human(bytes as u64))));
+        let held = format!("peak {}, mean {}; {budget}{}", human(peak as u64), human(mean as u64), other.concat());
+        rows.push(("held", held));
     }
     rows.push((
         "resident",

@@ -71,25 +71,24 @@ impl Arena {
     /// What a text of so many tokens adds at most, lists included. `value_bytes` is the longest of the numbers that say one
     /// of its occurrences, two to a document.
     ///
-    /// A token goes to a stream that is there or begins one, which takes slices of 16 and 32 bytes. A stream that is there
-    /// may need its next slice at once: no longer than a slice can be, nor than what the stream has and 16 bytes more (but
-    /// a slice at a block's end is cut short, and its stream has less). Further slices are earned: the one before was
-    /// filled but for its link, and the next is at most twice as long, or follows a cut one of at least 12 bytes.
+    /// Slices that the text adds are full but for their links, or the last of a stream that it touches. A stream's last
+    /// slice is no longer than a slice can be; nor than all before it and 16 bytes more, but for slices that were cut short
+    /// at a block's end: then the next is longer than that by what is missing, at most half of the longest. One slice a
+    /// block is cut short, also of the blocks that are added.
     pub fn most_growth_bytes(&self, tokens: usize, value_bytes: usize) -> usize {
         // the first occurrence of a term is written with its second, and may be far inside an older document
         let written = tokens * (3 * value_bytes + 5);
+        let full = written.div_ceil(SLICE - LINK) * SLICE;
         let top = (SLICE << TOP).min(self.usable);
-        let next = (tokens * top).min(self.used_bytes() + tokens * SLICE + self.blocks.len() * top);
-        let small = self.usable < 4 * top;
-        let earned = if small { (written / (SLICE - LINK) + 1) * top } else { 3 * written };
-        let slices = next + tokens * (SLICE + 2 * SLICE) + earned;
+        let before = (tokens * top).min(self.used_bytes() + self.blocks.len() * top / 2);
+        let slices = 2 * full + tokens * SLICE + before;
         let room = if self.blocks.is_empty() { 0 } else { self.usable - self.used };
         if tokens == 0 || slices <= room {
             return 0;
         }
-        // in each block one slice may be cut short
-        let (lost, each) = if small { (0, self.usable) } else { (top, self.usable - top) };
-        let blocks = (slices - room + lost).div_ceil(each);
+        // with half of the longest for each block that this comes to
+        let slices = (slices + top) * 2 * self.usable / (2 * self.usable - top);
+        let blocks = (slices - room).div_ceil(self.usable);
         blocks * self.block_bytes + list_growth(&self.blocks, blocks)
     }
 
