@@ -25,6 +25,7 @@
 
 use crate::limit::{Decision, Drift, Ledger, Origin, Shortfall, Snapshot};
 use crate::units::Bytes;
+use crossbeam_utils::CachePadded;
 use metrics::{Counter, Gauge};
 use std::sync::atomic::{
     AtomicU64,
@@ -66,9 +67,24 @@ pub struct Stats {
     pub overdraft_peak_bytes: usize,
 }
 
+/// A count that one thread at a time adds to, on a line of its owner's.
+#[derive(Debug, Default)]
+pub(crate) struct OwnCount(AtomicU64);
+
+impl OwnCount {
+    pub(crate) fn add_one(&self) {
+        self.0.store(self.get() + 1, Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
 #[derive(Debug, Default)]
 struct Counts {
     publishes: AtomicU64,
+    /// Of arenas that have left.
     notifications: AtomicU64,
     decisions: AtomicU64,
     walks: AtomicU64,
@@ -94,7 +110,7 @@ pub(crate) enum SpillEnd {
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     name: String,
-    counts: Counts,
+    counts: CachePadded<Counts>,
     /// Publishes that the recorder was told of.
     shown_publishes: AtomicU64,
     published_bytes: Gauge,
@@ -119,7 +135,7 @@ impl Telemetry {
             |kind: &'static str| metrics::counter!("plimsoll_limit_spills_total", "limiter" => label(), "kind" => kind);
         Telemetry {
             name: name.to_owned(),
-            counts: Counts::default(),
+            counts: CachePadded::default(),
             shown_publishes: AtomicU64::new(0),
             published_bytes: metrics::gauge!("plimsoll_limit_published_bytes", "limiter" => label()),
             lag_bound_bytes: metrics::gauge!("plimsoll_limit_lag_bound_bytes", "limiter" => label()),
@@ -141,10 +157,11 @@ impl Telemetry {
         &self.name
     }
 
-    pub(crate) fn stats(&self, ledger: &Ledger) -> Stats {
+    /// `notifications` are those of live arenas.
+    pub(crate) fn stats(&self, ledger: &Ledger, notifications: u64) -> Stats {
         Stats {
             publishes: self.counts.publishes.load(Relaxed),
-            notifications: self.counts.notifications.load(Relaxed),
+            notifications: notifications + self.counts.notifications.load(Relaxed),
             decisions: self.counts.decisions.load(Relaxed),
             walks: self.counts.walks.load(Relaxed),
             requests: self.counts.requests.load(Relaxed),
@@ -198,9 +215,15 @@ impl Telemetry {
         );
     }
 
-    pub(crate) fn notified(&self) {
-        self.counts.notifications.fetch_add(1, Relaxed);
+    /// An arena's block size changed; its own count goes up, and nothing that is shared unless a recorder is installed.
+    pub(crate) fn notified(&self, count: &OwnCount) {
+        count.add_one();
         self.notifications.increment(1);
+    }
+
+    /// An arena leaves.
+    pub(crate) fn keep_notifications(&self, count: &OwnCount) {
+        self.counts.notifications.fetch_add(count.get(), Relaxed);
     }
 
     pub(crate) fn decided(&self) {

@@ -224,7 +224,7 @@ impl ArenaHandle {
             let core = &self.handle.0.core;
             if self.is_counted_on() {
                 // The request covers less from here on, and the alarm line counts on what it covered.
-                core.telemetry.notified();
+                core.telemetry.notified(&self.arena.notifications);
                 core.decide(NOTICE);
             } else {
                 core.notify(&self.arena);
@@ -289,7 +289,7 @@ impl ArenaHandle {
         }
         self.arena.finish();
         let core = &self.handle.0.core;
-        core.telemetry.notified();
+        core.telemetry.notified(&self.arena.notifications);
         core.decide(NOTICE);
     }
 

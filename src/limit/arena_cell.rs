@@ -17,6 +17,7 @@
 use super::cell::Cell;
 use super::registry::Member;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, mutant};
+use crate::telemetry::OwnCount;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -94,6 +95,8 @@ pub(crate) struct ArenaCell {
     exempt_until_ms: AtomicU64,
     /// Spills that finished: the runs that the arena has so far.
     runs: AtomicU64,
+    /// Changes of its block size that the limiter was told of.
+    pub(crate) notifications: OwnCount,
     slot: AtomicUsize,
     pub(crate) id: u64,
     pub(crate) max_bytes: usize,
@@ -112,6 +115,7 @@ impl ArenaCell {
             generation: AtomicU64::new(0),
             exempt_until_ms: AtomicU64::new(0),
             runs: AtomicU64::new(0),
+            notifications: OwnCount::default(),
             slot: AtomicUsize::new(0),
             id,
             max_bytes,

@@ -112,6 +112,7 @@ impl Core {
     /// The same without a decision.
     pub(crate) fn leave_arena_quietly(&self, owner: &Cell, arena: &ArenaCell) {
         arena.leave();
+        self.telemetry.keep_notifications(&arena.notifications);
         self.registry.arenas.remove(arena);
         self.loses_arena(owner);
     }

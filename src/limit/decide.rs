@@ -166,7 +166,7 @@ impl Drop for Release<'_> {
 impl Core {
     /// An arena's block size changed, and its cell says so already.
     pub(crate) fn notify(&self, arena: &ArenaCell) {
-        self.telemetry.notified();
+        self.telemetry.notified(&arena.notifications);
         self.fence_notifier();
         self.sample();
         // During a shortfall this arena is news if it can be asked now, or if the shortfall is over.

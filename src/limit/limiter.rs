@@ -163,9 +163,9 @@ impl GlobalMemoryLimiter {
         self.core().registry.arenas.len()
     }
 
-    /// Counts since the limiter was built.
+    /// Counts since the limiter was built. Walks the live arenas.
     pub fn stats(&self) -> Stats {
-        self.core().telemetry.stats(&self.core().ledger)
+        self.core().stats()
     }
 
     /// Every writer, the largest first.

@@ -5,6 +5,7 @@ use super::cell::Cell;
 use super::core::Core;
 use super::decision::{Decision, Shortfall};
 use crate::sync::Ordering;
+use crate::telemetry::Stats;
 use crate::units::Bytes;
 use std::collections::HashMap;
 use std::fmt;
@@ -84,6 +85,14 @@ pub struct Snapshot {
 }
 
 impl Core {
+    pub(crate) fn stats(&self) -> Stats {
+        // An arena that is leaving may count twice for a moment.
+        self.registry.arenas.walk(|arenas| {
+            let notifications = arenas.iter().map(|arena| arena.notifications.get()).sum();
+            self.telemetry.stats(&self.ledger, notifications)
+        })
+    }
+
     pub(crate) fn snapshot(&self) -> Snapshot {
         // The references are cloned, so that nothing is locked while names are copied.
         let arenas: Vec<Arc<ArenaCell>> = self.registry.arenas.walk(<[_]>::to_vec);
