@@ -87,6 +87,8 @@ fn at_a_budget_that_lasts_what_is_asked_covers_what_is_over_and_little_more() {
     assert!(stats.walks * 20 < stats.decisions, "{} walks for {} decisions", stats.walks, stats.decisions);
     assert!(stats.forced_spills > 1_000, "{}", stats.forced_spills);
     assert!(largest_extra < 6 * MIB, "{largest_extra} flagged beyond what was over");
+    build.limiter.poll();
+    assert!(build.limiter.stats().walks > stats.walks, "who polls wants a walk");
     let snapshot = build.limiter.snapshot();
     assert!(snapshot.decisions.iter().any(|decision| !decision.walked && decision.requests > 0));
     assert_eq!(build.limiter.reconcile().to_string(), plimsoll::Drift::default().to_string());

@@ -5,6 +5,7 @@ mod common;
 use common::{count, events_of, fixed, spill_if_asked};
 use plimsoll::{MIB, Pressure, PressureSource, ScriptedSignals};
 use std::sync::Arc;
+use std::time::Duration;
 use tracing::Level;
 
 #[test]
@@ -135,4 +136,25 @@ fn an_episode_that_was_covered_meanwhile_ends_by_a_release_alone() {
         merge.release(79 * MIB);
     });
     assert_eq!(count(&events, Level::INFO, "shortfall over"), 1, "{events:?}");
+}
+
+#[test]
+fn an_arena_whose_spill_failed_long_ago_is_asked_again_when_it_grows_during_a_shortfall() {
+    let limiter = fixed()
+        .budget_bytes(100 * MIB)
+        .floor_bytes(MIB)
+        .spill_backoff(Duration::from_millis(1))
+        .build()
+        .expect("valid");
+    let merge = limiter.reporter("merge");
+    merge.charge(200 * MIB);
+    let reporter = limiter.reporter("writer");
+    let mut arena = reporter.arena("postings");
+    arena.set_bytes(&reporter, MIB);
+    drop(arena.begin_spill(&reporter).expect("it is asked")); // it fails
+    assert!(!arena.spill_requested(), "left alone for a millisecond");
+    std::thread::sleep(Duration::from_millis(5));
+    arena.set_bytes(&reporter, MIB + 1_024);
+    assert!(arena.spill_requested(), "the block that it grew by is news");
+    merge.release(200 * MIB);
 }
