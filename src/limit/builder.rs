@@ -208,6 +208,7 @@ impl Core {
     pub(crate) fn change(&self, edit: impl FnOnce(&mut Wanted)) -> Result<(), ConfigError> {
         let resolved = self.settings.change(edit)?;
         self.announce(&resolved);
+        // Takes every cell's lock: whoever still reserves by an old limit is done when windows are moved.
         self.caps_changed();
         // Windows that have become too large are in the way at once; those that may grow do so by themselves.
         if !mutant("lowered_without_moving") {

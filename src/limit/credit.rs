@@ -339,8 +339,7 @@ impl Core {
     }
 
     /// More is reserved than may be since a limit fell, or since bytes went to writers that can spill: idle credit is called
-    /// back, or it could still be used. While a limit falls, some cell may reserve by the old one after others were moved
-    /// by the new.
+    /// back, or it could still be used: a writer would take again what it gives back within its window.
     pub(crate) fn call_back_if_over(&self) {
         if self.ledger.reserved_bytes() > self.least_top_bytes() {
             self.call_all_back(|| ());

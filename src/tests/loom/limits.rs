@@ -325,8 +325,8 @@ fn loom_a_limit_that_is_lowered_against_credit_taken_before() {
 }
 
 #[test]
-fn loom_mutant_nobody_looks_again_after_a_limit_was_lowered() {
-    fails("lowered_without_second_look", limit_lowered_against_credit);
+fn loom_mutant_a_limit_is_lowered_and_credit_stays_where_it_is() {
+    fails("lowered_without_moving", limit_lowered_against_credit);
 }
 
 /// A writer has 8 of 10, and somebody without an arena the 2 that are kept for such. It gives them back while the writer
