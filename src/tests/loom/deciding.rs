@@ -128,3 +128,28 @@ fn loom_growth_against_a_line_that_falls() {
 fn loom_mutant_a_decider_that_does_not_look_again() {
     fails("line_without_second_look", growth_against_a_line_that_falls);
 }
+
+/// The budget falls, and nothing is in flight, while a writer grows to between the two budgets.
+fn growth_against_a_budget_that_falls() -> bool {
+    let limiter = limiter(20, 1);
+    let (writer, mut arena) = writer(&limiter, "writer", 0);
+    let thread = thread::spawn(move || {
+        arena.set_bytes(&writer, 11);
+        (writer, arena)
+    });
+    limiter.set_budget_bytes(10).expect("valid");
+    let early = limiter.stats().requests == 1;
+    let (_writer, arena) = thread.join().expect("no panic");
+    assert!(arena.spill_requested(), "11 of 10 are held, and nobody was asked");
+    early
+}
+
+#[test]
+fn loom_growth_against_a_budget_that_falls() {
+    assert_eq!(outcomes_unfenced(growth_against_a_budget_that_falls), [false, true].into());
+}
+
+#[test]
+fn loom_mutant_a_decider_that_does_not_look_again_after_the_budget_fell() {
+    fails("line_without_second_look", growth_against_a_budget_that_falls);
+}
