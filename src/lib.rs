@@ -2,7 +2,7 @@
 //! who must spill and when.
 //!
 //! Many writers build at once, each holding memory that only a spill to disk frees. A [`Reporter`] counts what one writer
-//! holds, on a cache line that nobody else writes: exact for everybody who asks, published process-wide in quanta. A
+//! holds, in words that nobody else writes: exact for everybody who asks, published process-wide in quanta. A
 //! [`GlobalMemoryLimiter`] hears of an [`ArenaHandle`] only when its block size changes; above the budget it asks the
 //! largest arenas to spill, and each owner does so on its own thread.
 //!

@@ -4,6 +4,9 @@
 //!
 //! Everybody asks, so nothing is ever reserved past the limit, and nothing is an overdraft. After the limit fell, what is
 //! reserved may be above it until enough is given back, and never rises.
+mod common;
+
+use common::Random;
 use plimsoll::{
     ArenaHandle, GlobalMemoryLimiter, KIB, MIB, Refusal, Reporter, Reservation, ReserveError, SharedReporter,
 };
@@ -19,15 +22,7 @@ const RESERVE: usize = 10 * MIB;
 /// Of each owner, so that there are more cells than are moved under one barrier.
 const WRITERS: usize = 4;
 
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % end
-    }
     /// Mostly small, sometimes large.
     fn bytes(&mut self) -> usize {
         let most = [200, 4 * KIB, 64 * KIB, 2 * MIB][self.below(4)];

@@ -1,5 +1,8 @@
 //! Many arenas: between two walks decisions take the next in order. What they ask must still cover what is over, and not
 //! more than that but for the last one asked and the lag.
+mod common;
+
+use common::Random;
 use plimsoll::{ArenaHandle, GlobalMemoryLimiter, KIB, MIB, Pressure, Reporter, ScriptedSignals};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
@@ -8,17 +11,6 @@ use std::time::Duration;
 const BLOCK: usize = 32 * KIB;
 const FLOOR: usize = 8 * BLOCK;
 const WRITERS: usize = 600;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % end
-    }
-}
 
 struct Build {
     limiter: GlobalMemoryLimiter,

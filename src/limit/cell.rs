@@ -3,7 +3,7 @@
 //! Invariant: only the owner stores `held` (in the shared form everybody, by locked operations); `lo`, `hi` and `try_hi`
 //! are stored by whoever holds `window`, the cell's own small lock. A change **stores first and checks then**: it stores
 //! `held`, then loads one end of the window, and goes to the slow path ([`super::window`]) when it is outside. So a
-//! change inside the window is two loads, a store and a compare on a line that nobody else writes.
+//! change inside the window is two loads, a store and a compare on words that nobody else writes.
 //!
 //! Bytes that are dropped without the owner at hand (a reservation on another thread) go to `returned`; the owner takes
 //! them off `held` on its next slow path. The cell's total is `held - returned`, at every instant.

@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 /// One index writer's account: exact at once for everybody who asks, published process-wide in quanta.
 ///
 /// Single owner at a time: it may move to another thread (`Send`), and cannot be used from two (`!Sync`). A change is a
-/// handful of plain instructions on a cache line that nobody else writes. When what it holds back reaches the quantum
+/// handful of plain instructions on words that nobody else writes. When what it holds back reaches the quantum
 /// (1 MiB unless the budget makes it smaller), all of it is published together; the rest is published when it is dropped,
 /// also while unwinding. For components on several threads there is [`SharedReporter`](crate::SharedReporter).
 ///

@@ -22,6 +22,18 @@ pub(crate) fn spill_if_asked(arena: &mut ArenaHandle, reporter: &Reporter) -> Op
     Some(bytes)
 }
 
+/// A small generator of the same numbers in every run.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % end
+    }
+}
+
 /// One event: its level, and its message followed by ` name=value` for each field.
 pub(crate) type Event = (Level, String);
 
