@@ -70,6 +70,8 @@ pub mod design;
 mod error;
 mod limit;
 mod membarrier;
+#[cfg(feature = "spill")]
+pub mod spill;
 mod sync;
 pub mod telemetry;
 mod units;

@@ -1,0 +1,6 @@
+//! The spill folder of the library: runs, merges, publishing, positioned reads.
+#![expect(clippy::unwrap_used, reason = "a test may fail by a panic")]
+
+#[path = "../common/faults.rs"]
+mod faults;
+mod quota;
