@@ -70,12 +70,12 @@ impl Account for BatchedAccount {
         self.charges.held.shrink(&self.reporter, bytes);
     }
 
-    #[inline]
+    #[inline(always)]
     fn term_begins(&mut self) {
         self.charges.term_begins(&self.reporter);
     }
 
-    #[inline]
+    #[inline(always)]
     fn term_ends(&mut self) {
         self.charges.term_ends(&self.reporter);
     }
@@ -129,12 +129,12 @@ impl Account for BatchedSpill<'_> {
         self.charges.held.shrink(self.reporter, bytes);
     }
 
-    #[inline]
+    #[inline(always)]
     fn term_begins(&mut self) {
         self.charges.term_begins(self.reporter);
     }
 
-    #[inline]
+    #[inline(always)]
     fn term_ends(&mut self) {
         self.charges.term_ends(self.reporter);
     }

@@ -150,7 +150,7 @@ impl<'x, 's, 'a, M: Mode> IntoSegment<'x, 's, 'a, M> {
 }
 
 impl<M: Mode, B: Account> Target<B> for IntoSegment<'_, '_, '_, M> {
-    #[inline]
+    #[inline(always)]
     fn begin_term(&mut self, term: &[u8], account: &mut B) -> Result<()> {
         account.term_begins();
         if term.len() > LONG_TERM || self.long > 0 {
@@ -169,7 +169,7 @@ impl<M: Mode, B: Account> Target<B> for IntoSegment<'_, '_, '_, M> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn end_term(&mut self, account: &mut B) -> Result<()> {
         self.segment.end_term()?;
         account.term_ends();

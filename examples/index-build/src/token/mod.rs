@@ -199,14 +199,19 @@ impl Tokenizer {
     }
 
     /// Makes room for `more` bytes, announced before it is taken.
-    #[inline]
+    #[inline(always)]
     fn room<S: Sink>(&mut self, more: usize, sink: &mut S) {
         let need = self.scratch.len().saturating_add(more);
         if need > self.scratch.capacity() {
-            let capacity = need.max(64).checked_next_power_of_two().unwrap_or(need);
-            sink.scratch(self.scratch.capacity(), capacity);
-            self.scratch.reserve_exact(capacity - self.scratch.len());
+            self.grow(need, sink);
         }
+    }
+
+    #[cold]
+    fn grow<S: Sink>(&mut self, need: usize, sink: &mut S) {
+        let capacity = need.max(64).checked_next_power_of_two().unwrap_or(need);
+        sink.scratch(self.scratch.capacity(), capacity);
+        self.scratch.reserve_exact(capacity - self.scratch.len());
     }
 }
 

@@ -99,7 +99,13 @@ impl Writer {
         self.documents_with_tokens += u32::from(position == 0);
         let hash = Vocabulary::hash(term);
         let Some(id) = self.vocabulary.find(hash, term) else {
-            return self.add_new(meter, hash, term, document, position);
+            meter.new_term();
+            let growth = self.vocabulary.growth_bytes(term.length);
+            if growth.0 > 0 {
+                return self.add_growing(meter, growth, (hash, term), document, position);
+            }
+            self.vocabulary.insert(hash, term, document, position);
+            return false;
         };
         let mut grown = false;
         let (mut held, block_bytes) = (self.settled, self.block_bytes);
@@ -139,15 +145,16 @@ impl Writer {
         grown
     }
 
-    /// A term that the vocabulary does not have yet.
-    #[inline]
-    fn add_new<M: Meter>(&mut self, meter: &mut M, hash: u32, term: Term<'_>, document: u32, position: u32) -> bool {
-        meter.new_term();
-        let (bytes, copied) = self.vocabulary.growth_bytes(term.length);
-        if bytes == 0 {
-            self.vocabulary.insert(hash, term, document, position);
-            return false;
-        }
+    /// A new term for which the vocabulary takes a block, or a larger table: so much more, and so much while it is copied.
+    #[cold]
+    fn add_growing<M: Meter>(
+        &mut self,
+        meter: &mut M,
+        (bytes, copied): (usize, usize),
+        (hash, term): (u32, Term<'_>),
+        document: u32,
+        position: u32,
+    ) -> bool {
         // while the table is copied the old one exists as well
         meter.account().charge(copied);
         meter.set_arena(self.settled + bytes);
