@@ -418,7 +418,9 @@ impl Telemetry {
 pub(crate) fn swept(parent: &std::path::Path, folders: u64, bytes: u64, failed: u64) {
     let parent = parent.display();
     let size = Bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
-    tracing::info!(target: "plimsoll", %parent, folders, bytes, "removed {folders} folders of dead processes, {size}");
+    if folders > 0 {
+        tracing::info!(target: "plimsoll", %parent, folders, bytes, "removed {folders} folders of dead processes, {size}");
+    }
     if failed > 0 {
         tracing::warn!(target: "plimsoll", %parent, failed, "what dead processes left cannot be removed: the next start tries again");
     }

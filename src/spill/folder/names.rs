@@ -63,8 +63,18 @@ mod tests {
     #[test]
     fn names_of_another_shape_are_nobodys() {
         for name in [
-            ".owner", "..owner", ".git.owner", "a.spill-1-2.owner", ".a.spill-1-2", ".a.spill-1-2.owner.", ".-1-2.owner",
-            ".a.spill-x-2.owner", ".a.spill-1-.owner", ".a.spill--2.owner", ".1-2.owner", ".a.spill-1-+2.owner",
+            ".owner",
+            "..owner",
+            ".git.owner",
+            "a.spill-1-2.owner",
+            ".a.spill-1-2",
+            ".a.spill-1-2.owner.",
+            ".-1-2.owner",
+            ".a.spill-x-2.owner",
+            ".a.spill-1-.owner",
+            ".a.spill--2.owner",
+            ".1-2.owner",
+            ".a.spill-1-+2.owner",
         ] {
             assert_eq!(folder_of(&Path::new("parent").join(name)), None, "{name}");
         }

@@ -19,7 +19,8 @@ const MOST_ATTEMPTS: usize = 1_000;
 ///
 /// Beside it is its owner file, locked as long as the process lives. Creating one sweeps the parent first: folders whose
 /// owner file can be locked are those of dead processes, and are removed; those of the living are left alone, whoever they
-/// are. All calls may block on the file system, and on nothing else.
+/// are. A process lives as long as a child that it forked and that is the same program still. All calls may block on the
+/// file system, and on nothing else.
 #[derive(Debug)]
 pub struct OwnedFolder {
     files: Arc<dyn Files>,
@@ -60,7 +61,9 @@ impl OwnedFolder {
                 Ok(Claim::Owned(owner)) => Some(owner),
                 Ok(Claim::Unlockable) => None,
                 Ok(Claim::Taken) => continue,
-                Err(SpillError::Io { what, path, bytes: 0, source }) => return Err(refused(what, &path, parent, source)),
+                Err(SpillError::Io { what, path, bytes: 0, source }) => {
+                    return Err(refused(what, &path, parent, source));
+                }
                 Err(error) => return Err(error),
             };
             let Err(error) = uninterrupted(|| files.create_folder(&path)) else {
