@@ -21,7 +21,9 @@
 //!
 //! Events (`tracing`, target `plimsoll`): a shortfall's begin (warn, once an episode) and end (info), each decision that
 //! leaves a record (debug: who was asked first, who was passed over and why), an overdraft (debug), accounting
-//! mistakes (warn), sums that had drifted (warn), a limiter that goes while bytes are held (warn).
+//! mistakes (warn), sums that had drifted (warn), a limiter that goes while bytes are held (warn). With the feature `spill`:
+//! folders of dead processes that were removed (info) or could not be (warn), the first spill into memory (warn, once a
+//! folder).
 
 use crate::limit::{Decision, Drift, Ledger, Origin, Shortfall, Snapshot};
 use crate::units::Bytes;
@@ -409,4 +411,24 @@ impl Telemetry {
         self.counts.accounting_error_bytes.fetch_add(bytes as u64, Relaxed);
         self.accounting_errors.increment(1);
     }
+}
+
+/// Folders of dead processes in `parent` were removed, or could not be.
+#[cfg(feature = "spill")]
+pub(crate) fn swept(parent: &std::path::Path, folders: u64, bytes: u64, failed: u64) {
+    let parent = parent.display();
+    let size = Bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
+    if folders > 0 {
+        tracing::info!(target: "plimsoll", %parent, folders, bytes, "removed {folders} folders of dead processes, {size}");
+    }
+    if failed > 0 {
+        tracing::warn!(target: "plimsoll", %parent, failed, "what dead processes left cannot be removed: the next start tries again");
+    }
+}
+
+/// What is written into `folder` stays in memory.
+#[cfg(feature = "spill")]
+pub(crate) fn spills_to_memory(folder: &std::path::Path) {
+    let folder = folder.display();
+    tracing::warn!(target: "plimsoll", %folder, "spills go to a file system in memory and free nothing: name another folder");
 }

@@ -56,6 +56,43 @@ pub trait Files: Debug + Send + Sync {
     /// What the system says.
     fn remove_folder(&self, path: &Path) -> io::Result<()>;
 
+    /// Removes a folder with all that is in it; links are removed and not followed. What cannot be removed stays, and what
+    /// contains it.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] if there is no such folder; else the first thing that the system says.
+    fn remove_tree(&self, folder: &Path) -> io::Result<()> {
+        let mut folders = vec![folder.to_owned()];
+        let mut first = None;
+        let mut tell = |done: io::Result<()>| match done {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => drop(first.get_or_insert(error)),
+            _ => {}
+        };
+        let mut listed = 0;
+        while let Some(folder) = folders.get(listed).cloned() {
+            let paths = match uninterrupted(|| self.list(&folder)) {
+                Err(error) if listed == 0 => return Err(error),
+                paths => paths,
+            };
+            listed += 1;
+            for path in paths.unwrap_or_else(|error| {
+                tell(Err(error));
+                Vec::new()
+            }) {
+                match uninterrupted(|| self.look(&path)) {
+                    Ok(entry) if entry.is_folder => folders.push(path),
+                    Ok(_) => tell(uninterrupted(|| self.remove_file(&path))),
+                    Err(error) => tell(Err(error)),
+                }
+            }
+        }
+        // a folder was listed after the one that contains it
+        for folder in folders.iter().rev() {
+            tell(uninterrupted(|| self.remove_folder(folder)));
+        }
+        first.map_or(Ok(()), Err)
+    }
+
     /// Gives what is at `from` the name `to`, in one step; a file there is replaced.
     ///
     /// # Errors
@@ -86,8 +123,21 @@ pub trait Files: Debug + Send + Sync {
 pub struct Entry {
     /// A folder, and not a link to one.
     pub is_folder: bool,
+    /// A file, and not a link to one, a pipe or a device.
+    pub is_file: bool,
     /// Length of a file.
     pub bytes: u64,
+    /// Which file or folder it is; none where the system does not say.
+    pub identity: Option<Identity>,
+}
+
+/// A file or folder, whatever its name: as long as one is open, no other has the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// The file system.
+    pub device: u64,
+    /// Its number there.
+    pub number: u64,
 }
 
 /// An open file. It has no position: every read and write says where, so any number of threads may share it. Closed when
@@ -110,6 +160,12 @@ pub trait OpenFile: Debug + Send + Sync {
     /// # Errors
     /// What the system says.
     fn bytes(&self) -> io::Result<u64>;
+
+    /// Which file it is; none where the system does not say.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn identity(&self) -> io::Result<Option<Identity>>;
 
     /// Cuts it to `bytes`.
     ///

@@ -5,7 +5,7 @@
 //! | [`files`] | the system calls, behind a trait, and the operating system's |
 //! | [`SpillError`] | what can go wrong, with file and offset |
 //! | [`Charge`] | who pays for buffers |
-//! | [`SpillFolder`] | a folder of a process's own |
+//! | [`OwnedFolder`], [`SpillFolder`] | a folder of a process's own; what dead processes left is swept |
 //! | [`DiskQuota`] | bytes on disk of all spools of a process |
 mod charge;
 mod error;
@@ -16,5 +16,5 @@ mod system;
 
 pub use charge::{Charge, Uncounted};
 pub use error::{SpillError, SpillResult};
-pub use folder::SpillFolder;
+pub use folder::{OnRam, OwnedFolder, SpillFolder, SpillFolderBuilder, Swept};
 pub use quota::DiskQuota;

@@ -1,6 +1,6 @@
 //! The operating system's calls, as safe functions: the only file of this folder that differs between platforms.
 
-use super::files::{Entry, Files, OpenFile};
+use super::files::{Entry, Files, Identity, OpenFile};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,12 @@ impl Files for System {
 
     fn look(&self, path: &Path) -> io::Result<Entry> {
         let metadata = fs::symlink_metadata(path)?;
-        Ok(Entry { is_folder: metadata.is_dir(), bytes: metadata.len() })
+        Ok(Entry {
+            is_folder: metadata.is_dir(),
+            is_file: metadata.is_file(),
+            bytes: metadata.len(),
+            identity: identity(&metadata),
+        })
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
@@ -45,6 +50,11 @@ impl Files for System {
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
         fs::remove_dir(path)
+    }
+
+    /// By handles of the folders, so that a name that becomes a link meanwhile is not followed.
+    fn remove_tree(&self, folder: &Path) -> io::Result<()> {
+        fs::remove_dir_all(folder)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -62,6 +72,17 @@ impl Files for System {
     fn in_memory(&self, folder: &Path) -> io::Result<bool> {
         in_memory(folder)
     }
+}
+
+#[cfg(unix)]
+fn identity(metadata: &fs::Metadata) -> Option<Identity> {
+    use std::os::unix::fs::MetadataExt;
+    Some(Identity { device: metadata.dev(), number: metadata.ino() })
+}
+
+#[cfg(not(unix))]
+fn identity(_: &fs::Metadata) -> Option<Identity> {
+    None
 }
 
 #[cfg(target_os = "linux")]
@@ -133,6 +154,10 @@ impl OpenFile for File {
 
     fn bytes(&self) -> io::Result<u64> {
         self.metadata().map(|metadata| metadata.len())
+    }
+
+    fn identity(&self) -> io::Result<Option<Identity>> {
+        self.metadata().map(|metadata| identity(&metadata))
     }
 
     fn cut(&self, bytes: u64) -> io::Result<()> {

@@ -1,6 +1,9 @@
 //! The spill folder of the library: runs, merges, publishing, positioned reads.
 #![expect(clippy::unwrap_used, reason = "a test may fail by a panic")]
 
+#[path = "../common/mod.rs"]
+mod common;
 #[path = "../common/faults.rs"]
 mod faults;
+mod folder;
 mod quota;

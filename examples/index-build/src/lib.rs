@@ -15,7 +15,8 @@
 //! | [`cli`] | options, sizes, exit codes, tables, progress |
 //!
 //! Imports go one way: `cli` uses the commands, those use `build`, `segment`, `manifest` and `explained`, and these use `input`,
-//! `token`, `writer` and `run`; only `accounting` and `build` know plimsoll.
+//! `token`, `writer` and `run`; only `accounting` and `build` know plimsoll, and `error`
+//! its errors.
 pub mod accounting;
 pub mod build;
 pub mod cli;

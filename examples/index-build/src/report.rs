@@ -33,6 +33,9 @@ pub struct BuildReport {
     pub runs: u64,
     pub spilled_bytes: u64,
     pub spill_ram_bytes: u64,
+    /// Folders of killed builds that were removed at the start, and the bytes in them.
+    pub swept_folders: u64,
+    pub swept_bytes: u64,
     pub merge_passes: u64,
     pub publishes: u64,
     pub notifications: u64,

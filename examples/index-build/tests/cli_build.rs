@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 const KEYS: &str = "documents skipped_documents tokens distinct_terms postings input_bytes index_bytes segments seconds \
     mb_per_s user_seconds sys_seconds threads accounting budget_bytes hard_limit_bytes floor_bytes peak_held_bytes \
     mean_held_bytes overdraft_peak_bytes start_resident_bytes peak_resident_bytes forced_spills own_spills runs \
-    spilled_bytes spill_ram_bytes merge_passes publishes notifications decisions shortfall_episodes accounting_errors \
+    spilled_bytes spill_ram_bytes swept_folders swept_bytes merge_passes publishes notifications decisions shortfall_episodes accounting_errors \
     lag_bound_bytes held_at_end_bytes published_at_end_bytes index_sha256";
 
 const TEXT: &str = "Alpha beta, alpha!\nbeta Gamma\n\nalpha beta\n";
@@ -379,6 +379,37 @@ fn a_signal_ends_a_build_with_its_code_and_nothing_stays() {
         assert!(output.stdout.is_empty());
         assert_eq!(names(dir.path()), ["in.log"]);
     }
+}
+
+/// B61, at the command: what a killed build leaves is gone when the next one starts, beside the index and elsewhere.
+#[cfg(unix)]
+#[test]
+fn what_a_killed_build_leaves_is_removed_and_told_by_the_next_one() {
+    use std::process::Stdio;
+    let dir = folder(&[("in.log", &log_lines(400_000)), ("small.log", b"a b\n"), ("spills/keep", b"")]);
+    let (input, index, spills) = (at(&dir, "in.log"), at(&dir, "index"), at(&dir, "spills"));
+    let given = ["build", "--input", &input, "--index", &index, "--spill-dir", &spills, "--writer-cap", "64KiB"];
+    for round in 0..3 {
+        let mut command = command::start(given.iter().chain(&["--threads", "1", "--force"]));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let runs = |entry: fs::DirEntry| fs::read_dir(entry.path()).map_or(0, Iterator::count);
+        while fs::read_dir(&spills).unwrap().flatten().map(runs).sum::<usize>() < 5 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(names(dir.path()).len(), 5, "round {round}: no more than one build leaves");
+        assert_eq!(names(&dir.path().join("spills")).len(), 3);
+    }
+    let said = build(&dir, "small.log", &["--json", "--spill-dir", &spills]);
+    let report = said.json();
+    assert_eq!(report["swept_folders"], 2);
+    assert!(report["swept_bytes"].as_u64() > Some(0), "{report}");
+    assert!(said.stderr.starts_with("index-build: removed 2 folders of dead processes, "), "{said:?}");
+    assert_eq!(names(dir.path()), ["in.log", "index", "small.log", "spills"]);
+    assert_eq!(names(&dir.path().join("spills")), ["keep"]);
+    let said = build(&dir, "small.log", &["--json", "--force"]);
+    assert_eq!((said.stderr.as_str(), &said.json()["swept_folders"]), ("", &json!(0)));
 }
 
 #[cfg(unix)]

@@ -1,71 +1,13 @@
-//! Where a build writes: the index folder and its rules, and the temporary folders beside it, which go in every case.
+//! Where a build writes: the index folder and its rules, and the temporary folders beside it, which go in every case: at
+//! the end of the build, or when it was killed, at the start of the next one beside it.
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
 use crate::options::SpillOnRam;
-use std::ffi::{OsStr, OsString};
+use plimsoll::spill::files::system;
+use plimsoll::spill::{OwnedFolder, SpillError};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// A folder that is removed, with all that is in it, when this is dropped.
-#[derive(Debug)]
-pub(super) struct Temporary {
-    path: PathBuf,
-}
-
-impl Temporary {
-    /// Creates `parent/.NAME.KIND-PROCESS-NUMBER`; of a long name only the beginning, so that this one is not too long.
-    fn create(parent: &Path, name: &OsStr, kind: &str) -> Result<Temporary> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        loop {
-            // Relaxed: only the numbers have to differ
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let mut folder = OsString::from(".");
-            folder.push(beginning(name));
-            folder.push(format!(".{kind}-{}-{number}", std::process::id()));
-            let path = parent.join(folder);
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Temporary { path }),
-                // a process that had this number was killed
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(Error::io("creating", &path)(error)),
-            }
-        }
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The folder has another name by now, or another folder has its name: nothing is removed.
-    pub(super) fn keep(mut self) {
-        self.path = PathBuf::new();
-    }
-
-    /// Removes it now, and says if that fails.
-    pub(super) fn remove(mut self) -> Result<()> {
-        let path = std::mem::take(&mut self.path);
-        fs::remove_dir_all(&path).map_err(Error::io("removing", &path))
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if !self.path.as_os_str().is_empty() {
-            // an error is being told already, or a panic is under way
-            let _ = fs::remove_dir_all(&self.path);
-        }
-    }
-}
-
-/// As much of a name as leaves room for more in the same name.
-fn beginning(name: &OsStr) -> OsString {
-    const MOST_CHARACTERS: usize = 32;
-    if name.len() <= MOST_CHARACTERS {
-        return name.to_owned();
-    }
-    name.to_string_lossy().chars().take(MOST_CHARACTERS).collect::<String>().into()
-}
 
 /// The index folder of a build.
 #[derive(Debug)]
@@ -137,17 +79,20 @@ impl Target {
     }
 
     /// The folder in which the new index is made, beside the place where it will be.
-    pub(super) fn temporary(&self) -> Result<Temporary> {
-        Temporary::create(&self.parent, &self.name, "tmp")
+    pub(super) fn temporary(&self) -> Result<OwnedFolder> {
+        Ok(OwnedFolder::create(system(), &self.parent, &self.name, "tmp")?)
     }
 
     /// The folder of spilled runs, in `folder` or beside the index.
-    pub(super) fn spill(&self, folder: Option<&Path>) -> Result<Temporary> {
+    pub(super) fn spill(&self, folder: Option<&Path>) -> Result<OwnedFolder> {
         let parent = folder.unwrap_or(&self.parent);
         if !parent.is_dir() {
             return Err(Error::Usage(format!("--spill-dir {} is not a folder", parent.display())));
         }
-        Temporary::create(parent, &self.name, "spill")
+        OwnedFolder::create(system(), parent, &self.name, "spill").map_err(|error| match error {
+            SpillError::Folder { .. } if folder.is_some() => Error::Usage(format!("--spill-dir {error}")),
+            error => error.into(),
+        })
     }
 
     /// The index is there: what was created for it stays.
@@ -174,25 +119,14 @@ impl Drop for Target {
 }
 
 /// Whether spills into `folder` would be kept in memory, by what was asked for such folders.
-pub(super) fn in_memory(folder: &Path, asked: SpillOnRam) -> Result<bool> {
-    let in_memory = on_memory_file_system(folder);
+pub(super) fn in_memory(folder: &OwnedFolder, asked: SpillOnRam) -> Result<bool> {
+    // what cannot be told is taken as a disk
+    let in_memory = folder.files().in_memory(folder.path()).unwrap_or(false);
     if in_memory && asked == SpillOnRam::Refuse {
         return Err(Error::Usage(format!(
             "{} is on a file system in memory: name another folder with --spill-dir, or give --spill-on-ram warn",
-            folder.display()
+            folder.path().display()
         )));
     }
     Ok(in_memory)
-}
-
-#[cfg(target_os = "linux")]
-fn on_memory_file_system(folder: &Path) -> bool {
-    const TMPFS: u32 = 0x0102_1994;
-    const RAMFS: u32 = 0x8584_58F6;
-    rustix::fs::statfs(folder).is_ok_and(|file_system| [TMPFS, RAMFS].contains(&(file_system.f_type as u32)))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn on_memory_file_system(_: &Path) -> bool {
-    false
 }

@@ -110,7 +110,10 @@ fn run<M: Mode>(
 ) -> Result<BuildReport> {
     let index = target.temporary()?;
     let spill = target.spill(options.spill_dir.as_deref())?;
-    let spills_to_ram = folders::in_memory(spill.path(), options.spill_on_ram)?;
+    let swept = index.swept() + spill.swept();
+    watch.swept_folders.store(swept.folders, Ordering::Relaxed);
+    watch.swept_bytes.store(swept.bytes, Ordering::Relaxed);
+    let spills_to_ram = folders::in_memory(&spill, options.spill_on_ram)?;
     watch.spills_to_ram.store(spills_to_ram && options.spill_on_ram == SpillOnRam::Warn, Ordering::Relaxed);
     let charge_spills = spills_to_ram && options.spill_on_ram == SpillOnRam::Charge;
     if charge_spills && plan.hard.is_some() {
@@ -196,6 +199,8 @@ fn run<M: Mode>(
         runs: counts.runs.into_inner(),
         spilled_bytes: counts.spilled_bytes.load(Ordering::Relaxed),
         spill_ram_bytes: if spills_to_ram { counts.spilled_bytes.into_inner() } else { 0 },
+        swept_folders: swept.folders,
+        swept_bytes: swept.bytes,
         merge_passes: counts.merge_passes.into_inner(),
         publishes: stats.publishes,
         notifications: stats.notifications,

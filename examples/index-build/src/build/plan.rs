@@ -213,7 +213,7 @@ impl Plan {
     }
 }
 
-/// Descriptors that are left to the process: its own streams, the digest, the sampler, whoever embeds it.
+/// Descriptors that are left to the process: its own streams, two owner files, the digest, the sampler, whoever embeds it.
 const OTHER_FILES: usize = 16;
 /// Descriptors of a flush thread without those of a merge's further sources: input, three of a segment, a run that is
 /// written, two that are merged, and one to spare.

@@ -1,9 +1,10 @@
 //! Makes the new index the index: everything is written, then every file that stays is synced once, then its folder, then
 //! the folder takes its name in one step, then the parent is synced. What fails before that step leaves the old index, or
 //! none, as it was; the first error is the one that is told.
-use crate::build::folders::{Target, Temporary};
+use crate::build::folders::Target;
 use crate::error::{Error, Result};
 use crate::manifest::FILE_NAME;
+use plimsoll::spill::OwnedFolder;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ impl Written {
 
 /// Writes the manifest, syncs, and swaps. `go_on` is asked one last time before the step that cannot be stopped.
 pub(super) fn publish(
-    folder: Temporary,
+    folder: OwnedFolder,
     target: &mut Target,
     manifest: &[u8],
     mut files: Vec<Written>,
@@ -63,30 +64,36 @@ pub(super) fn publish(
             let _ = fs::rename(&index, folder.path());
             return Err(error);
         }
-        folder.keep();
+        keep(folder);
     }
     target.published();
     Ok(())
 }
 
 /// Puts the new folder in the place of the old one, which is removed.
-fn replace(folder: Temporary, index: &Path, parent: &Path, sync: bool) -> Result<()> {
+fn replace(folder: OwnedFolder, index: &Path, parent: &Path, sync: bool) -> Result<()> {
     let swapped = swap(folder.path(), index)?;
     if sync && let Err(error) = sync_folder(parent) {
         if !swapped.undo(folder.path(), index) {
             // the temporary name may be the old index's: better a folder too many than an index too few
-            folder.keep();
+            keep(folder);
         }
         return Err(error);
     }
     match swapped {
         // the temporary name is the old index's now
-        Swapped::Exchanged => folder.remove(),
+        Swapped::Exchanged => Ok(folder.remove()?),
         Swapped::Aside(aside) => {
-            folder.keep();
+            keep(folder);
             fs::remove_dir_all(&aside).map_err(Error::io("removing", &aside))
         }
     }
+}
+
+/// The folder is the index, or may be the old one.
+fn keep(folder: OwnedFolder) {
+    // an owner file that stays is no reason to fail: the next build removes it
+    let _ = folder.keep();
 }
 
 enum Swapped {

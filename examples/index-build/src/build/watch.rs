@@ -12,6 +12,9 @@ pub struct Watch {
     pub held_bytes: AtomicU64,
     /// Runs written so far.
     pub runs: AtomicU64,
+    /// Folders of killed builds that were removed at the start, and the bytes in them.
+    pub swept_folders: AtomicU64,
+    pub swept_bytes: AtomicU64,
     /// 0, or the signal that asks the build to stop; looked at once an input block and once a merged block.
     pub signal: AtomicI32,
     /// Spills go to a file system in memory, and the options asked for a warning.

@@ -86,8 +86,14 @@ pub(super) fn build_with_progress(options: &BuildOptions, watch: &Arc<Watch>, ou
         bytes: Some((seen.done_bytes.load(Relaxed), seen.total_bytes.load(Relaxed))),
         note: format!("held {}, {}", human(seen.held_bytes.load(Relaxed)), table::many(seen.runs.load(Relaxed), "run")),
     });
-    let report = build(options, watch)?;
+    let built = build(options, watch);
     drop(progress);
+    let swept = watch.swept_folders.load(Relaxed);
+    if swept > 0 && !output.quiet {
+        let bytes = human(watch.swept_bytes.load(Relaxed));
+        note(&format!("removed {} of dead processes, {bytes}", table::many(swept, "folder")));
+    }
+    let report = built?;
     if watch.spills_to_ram.load(Relaxed) && report.spill_ram_bytes > 0 && !output.quiet {
         let bytes = human(report.spill_ram_bytes);
         note(&format!(
