@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// What names files: a directory tree, as the operating system or a test sees it. Every call may block.
 pub trait Files: Debug + Send + Sync {
@@ -90,6 +91,19 @@ pub struct Entry {
     pub bytes: u64,
 }
 
+/// Which file a handle is of: two handles with the same identity are of the same file, and nobody wrote to it between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// The device that it is on; 0 where that cannot be told.
+    pub device: u64,
+    /// Its number there; 0 where that cannot be told.
+    pub node: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// When it was last written to, where that can be told.
+    pub modified: Option<SystemTime>,
+}
+
 /// An open file. It has no position: every read and write says where, so any number of threads may share it. Closed when
 /// dropped. Every call may block.
 pub trait OpenFile: Debug + Send + Sync {
@@ -110,6 +124,14 @@ pub trait OpenFile: Debug + Send + Sync {
     /// # Errors
     /// What the system says.
     fn bytes(&self) -> io::Result<u64>;
+
+    /// Which file it is. Without an implementation of its own, the length has to do.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn identity(&self) -> io::Result<Identity> {
+        self.bytes().map(|bytes| Identity { device: 0, node: 0, bytes, modified: None })
+    }
 
     /// Cuts it to `bytes`.
     ///

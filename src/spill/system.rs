@@ -1,6 +1,6 @@
 //! The operating system's calls, as safe functions: the only file of this folder that differs between platforms.
 
-use super::files::{Entry, Files, OpenFile};
+use super::files::{Entry, Files, Identity, OpenFile};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -107,6 +107,17 @@ fn in_memory(_: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
+#[cfg(unix)]
+fn place(metadata: &fs::Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(not(unix))]
+fn place(_: &fs::Metadata) -> (u64, u64) {
+    (0, 0)
+}
+
 impl OpenFile for File {
     #[cfg(unix)]
     #[inline]
@@ -133,6 +144,12 @@ impl OpenFile for File {
 
     fn bytes(&self) -> io::Result<u64> {
         self.metadata().map(|metadata| metadata.len())
+    }
+
+    fn identity(&self) -> io::Result<Identity> {
+        let metadata = self.metadata()?;
+        let (device, node) = place(&metadata);
+        Ok(Identity { device, node, bytes: metadata.len(), modified: metadata.modified().ok() })
     }
 
     fn cut(&self, bytes: u64) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! The operating system with calls that fail, are interrupted or do half of what was asked, and a record of all calls.
 
-use plimsoll::spill::files::{Entry, Files, OpenFile, system};
+use plimsoll::spill::files::{Entry, Files, Identity, OpenFile, system};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -185,6 +185,10 @@ impl OpenFile for FaultyFile {
     fn bytes(&self) -> io::Result<u64> {
         self.faults.call("length", &self.path)?;
         self.file.bytes()
+    }
+    fn identity(&self) -> io::Result<Identity> {
+        self.faults.call("identity", &self.path)?;
+        self.file.identity()
     }
     fn cut(&self, bytes: u64) -> io::Result<()> {
         self.faults.call("cut", &self.path)?;
