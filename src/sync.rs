@@ -1,9 +1,9 @@
 //! The one shim for synchronisation, and the only file that knows loom. Everything else takes atomics, locks and fences
 //! from here; statistics alone use std's atomics (`telemetry`), so that they do not multiply what a model explores.
 //!
-//! Both sides have the same shape: locks as parking_lot has them (a guard, no `Result`), `own_load` for the single
-//! writer of a word, `light_fence` for the cheap side of the process-wide barrier, `rmw_fence` for the side that has
-//! just done a locked operation, `process_barrier` for the expensive side.
+//! Both sides have the same shape: locks as parking_lot has them (a guard, no `Result`; a wait takes the guard and gives
+//! it back), `own_load` for the single writer of a word, `light_fence` for the cheap side of the process-wide barrier,
+//! `rmw_fence` for the side that has just done a locked operation, `process_barrier` for the expensive side.
 
 pub(crate) use imp::*;
 
@@ -11,6 +11,21 @@ pub(crate) use imp::*;
 mod imp {
     pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+
+    /// Wakes who waits for something that a mutex guards.
+    #[derive(Debug, Default)]
+    pub(crate) struct Condvar(parking_lot::Condvar);
+
+    #[cfg_attr(not(feature = "spill"), expect(dead_code, reason = "only the spill folder waits"))]
+    impl Condvar {
+        pub(crate) fn wait<'a, T>(&self, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(&mut guard);
+            guard
+        }
+        pub(crate) fn notify_all(&self) {
+            self.0.notify_all();
+        }
+    }
 
     /// Cells whose windows are closed under one barrier: owners wait meanwhile, so not too many.
     pub(crate) const BATCH: usize = 64;
@@ -77,6 +92,19 @@ mod imp {
         }
         pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
             self.0.try_lock().ok()
+        }
+    }
+
+    #[derive(Debug, Default)]
+    pub(crate) struct Condvar(loom::sync::Condvar);
+
+    #[cfg_attr(not(feature = "spill"), expect(dead_code, reason = "only the spill folder waits"))]
+    impl Condvar {
+        pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(guard).expect("a panic ends the model")
+        }
+        pub(crate) fn notify_all(&self) {
+            self.0.notify_all();
         }
     }
 

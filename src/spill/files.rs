@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// What names files: a directory tree, as the operating system or a test sees it. Every call may block.
 pub trait Files: Debug + Send + Sync {
@@ -140,6 +141,17 @@ pub struct Identity {
     pub number: u64,
 }
 
+/// A file as it was last written to: two handles of the same version are of the same file, and nobody wrote to it between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version {
+    /// Which file it is; none where the system does not say.
+    pub identity: Option<Identity>,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// When it was last written to; none where the system does not say.
+    pub modified: Option<SystemTime>,
+}
+
 /// An open file. It has no position: every read and write says where, so any number of threads may share it. Closed when
 /// dropped. Every call may block.
 pub trait OpenFile: Debug + Send + Sync {
@@ -161,11 +173,13 @@ pub trait OpenFile: Debug + Send + Sync {
     /// What the system says.
     fn bytes(&self) -> io::Result<u64>;
 
-    /// Which file it is; none where the system does not say.
+    /// Which file it is, and as it was last written to. Without an implementation of its own, the length has to do.
     ///
     /// # Errors
     /// What the system says.
-    fn identity(&self) -> io::Result<Option<Identity>>;
+    fn version(&self) -> io::Result<Version> {
+        self.bytes().map(|bytes| Version { identity: None, bytes, modified: None })
+    }
 
     /// Cuts it to `bytes`.
     ///

@@ -7,11 +7,13 @@
 //! | [`Charge`] | who pays for buffers |
 //! | [`OwnedFolder`], [`SpillFolder`] | a folder of a process's own; what dead processes left is swept |
 //! | [`DiskQuota`] | bytes on disk of all spools of a process |
+//! | [`read`] | positioned reads, with other sources to fall back on |
 mod charge;
 mod error;
 pub mod files;
 mod folder;
 mod quota;
+pub mod read;
 mod system;
 
 pub use charge::{Charge, Uncounted};

@@ -1,6 +1,6 @@
 //! The operating system's calls, as safe functions: the only file of this folder that differs between platforms.
 
-use super::files::{Entry, Files, Identity, OpenFile};
+use super::files::{Entry, Files, Identity, OpenFile, Version};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -156,8 +156,9 @@ impl OpenFile for File {
         self.metadata().map(|metadata| metadata.len())
     }
 
-    fn identity(&self) -> io::Result<Option<Identity>> {
-        self.metadata().map(|metadata| identity(&metadata))
+    fn version(&self) -> io::Result<Version> {
+        let metadata = self.metadata()?;
+        Ok(Version { identity: identity(&metadata), bytes: metadata.len(), modified: metadata.modified().ok() })
     }
 
     fn cut(&self, bytes: u64) -> io::Result<()> {

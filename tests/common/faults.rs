@@ -1,6 +1,6 @@
 //! The operating system with calls that fail, are interrupted or do half of what was asked, and a record of all calls.
 
-use plimsoll::spill::files::{Entry, Files, Identity, OpenFile, system};
+use plimsoll::spill::files::{Entry, Files, OpenFile, Version, system};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -186,9 +186,9 @@ impl OpenFile for FaultyFile {
         self.faults.call("length", &self.path)?;
         self.file.bytes()
     }
-    fn identity(&self) -> io::Result<Option<Identity>> {
-        self.faults.call("identity", &self.path)?;
-        self.file.identity()
+    fn version(&self) -> io::Result<Version> {
+        self.faults.call("version", &self.path)?;
+        self.file.version()
     }
     fn cut(&self, bytes: u64) -> io::Result<()> {
         self.faults.call("cut", &self.path)?;

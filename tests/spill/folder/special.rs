@@ -1,6 +1,6 @@
 //! The operating system with another answer to a few calls.
 
-use plimsoll::spill::files::{Entry, Files, Identity, OpenFile, system};
+use plimsoll::spill::files::{Entry, Files, OpenFile, Version, system};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -106,8 +106,8 @@ impl OpenFile for SpecialFile {
     fn bytes(&self) -> io::Result<u64> {
         self.file.bytes()
     }
-    fn identity(&self) -> io::Result<Option<Identity>> {
-        self.file.identity()
+    fn version(&self) -> io::Result<Version> {
+        self.file.version()
     }
     fn cut(&self, bytes: u64) -> io::Result<()> {
         self.file.cut(bytes)
