@@ -6,11 +6,13 @@
 //! | [`SpillError`] | what can go wrong, with file and offset |
 //! | [`Charge`] | who pays for buffers |
 //! | [`SpillFolder`] | a folder of a process's own |
+//! | [`publish`] | a folder or a file that becomes visible as a whole, and durable |
 //! | [`DiskQuota`] | bytes on disk of all spools of a process |
 mod charge;
 mod error;
 pub mod files;
 mod folder;
+pub mod publish;
 mod quota;
 mod system;
 
