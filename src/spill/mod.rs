@@ -6,12 +6,14 @@
 //! | [`SpillError`] | what can go wrong, with file and offset |
 //! | [`Charge`] | who pays for buffers |
 //! | [`OwnedFolder`], [`SpillFolder`] | a folder of a process's own; what dead processes left is swept |
+//! | [`publish`] | a folder or a file that becomes visible as a whole, and durable |
 //! | [`DiskQuota`] | bytes on disk of all spools of a process |
 //! | [`read`] | positioned reads, with other sources to fall back on |
 mod charge;
 mod error;
 pub mod files;
 mod folder;
+pub mod publish;
 mod quota;
 pub mod read;
 mod system;
