@@ -4,3 +4,5 @@
 #[path = "../common/faults.rs"]
 mod faults;
 mod quota;
+mod records;
+mod spool;

@@ -112,12 +112,7 @@ impl<C, W: Watch<C>> Watch<C> for Told<'_, W> {
     }
 }
 
-fn pass<C, W>(
-    spool: &mut Spool,
-    limits: MergeLimits,
-    account: &mut C,
-    watch: &mut W,
-) -> Result<(), Stop<W::Error>>
+fn pass<C, W>(spool: &mut Spool, limits: MergeLimits, account: &mut C, watch: &mut W) -> Result<(), Stop<W::Error>>
 where
     C: Charge,
     W: Watch<C>,

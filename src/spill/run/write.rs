@@ -125,11 +125,12 @@ impl<'a> RunWriter<'a> {
             return Err(self.refuse("a write has failed before"));
         }
         let bytes = self.buffer.len() as u64;
-        let written = self.spool.folder().take(bytes).and_then(|()| {
-            self.taken += bytes;
-            write_all_at(&*self.file.handle, &self.buffer, self.place.start + self.written)
-                .map_err(SpillError::io_of("writing", &self.file.path, bytes))
-        });
+        let written =
+            self.spool.folder().take(bytes).and_then(|()| {
+                self.taken += bytes;
+                write_all_at(&*self.file.handle, &self.buffer, self.place.start + self.written)
+                    .map_err(SpillError::io_of("writing", &self.file.path, bytes))
+            });
         if written.is_err() {
             self.state = State::Failed;
         } else {

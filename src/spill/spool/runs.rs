@@ -235,7 +235,9 @@ impl Spool {
                     Some((number, file)) if number == run.file => file,
                     _ => match self.files.iter_mut().find(|file| file.number == run.file) {
                         Some(file) => file.open(&*files, self.in_pass)?,
-                        None => return Err(SpillError::corrupt(self.folder.path(), 0, "the file of a run is not known")),
+                        None => {
+                            return Err(SpillError::corrupt(self.folder.path(), 0, "the file of a run is not known"));
+                        }
                     },
                 };
                 let reader = RunReader::open(&file, run, account);
