@@ -7,3 +7,5 @@ mod common;
 mod faults;
 mod folder;
 mod quota;
+mod records;
+mod spool;
