@@ -3,4 +3,6 @@
 
 #[path = "../common/faults.rs"]
 mod faults;
+mod power;
+mod publish;
 mod quota;

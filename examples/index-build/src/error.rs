@@ -1,4 +1,5 @@
 //! How a command fails: every error knows its exit code and says what to change.
+use plimsoll::spill::SpillError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,16 @@ impl Error {
     pub fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
         let path = path.to_owned();
         move |source| Error::Io { what, path, source }
+    }
+}
+
+impl From<SpillError> for Error {
+    fn from(error: SpillError) -> Error {
+        match error {
+            SpillError::Io { what, path, source, .. } => Error::Io { what, path, source },
+            SpillError::Corrupt { path, offset, why } => Error::Corrupt { path, offset, why },
+            error => Error::Failed(error.to_string()),
+        }
     }
 }
 

@@ -250,7 +250,9 @@ impl Publication {
             let path = self.folder.path().join(name);
             let file = match file {
                 Some(file) => file,
-                None => uninterrupted(|| self.files.open_for_writing(&path)).map_err(SpillError::io("opening", &path))?,
+                None => {
+                    uninterrupted(|| self.files.open_for_writing(&path)).map_err(SpillError::io("opening", &path))?
+                }
             };
             self.syncs.file(&*file, &path)?;
         }

@@ -1,7 +1,9 @@
-//! Where a build writes: the index folder and its rules, and the temporary folders beside it, which go in every case.
+//! Where a build writes: the index folder and its rules, and the folder of spilled runs, which goes in every case.
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
-use crate::options::SpillOnRam;
+use crate::options::{SpillOnRam, Sync};
+use plimsoll::spill::files;
+use plimsoll::spill::publish::{self, Publication, SyncPolicy};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,11 +39,6 @@ impl Temporary {
         &self.path
     }
 
-    /// The folder has another name by now, or another folder has its name: nothing is removed.
-    pub(super) fn keep(mut self) {
-        self.path = PathBuf::new();
-    }
-
     /// Removes it now, and says if that fails.
     pub(super) fn remove(mut self) -> Result<()> {
         let path = std::mem::take(&mut self.path);
@@ -74,16 +71,17 @@ pub(super) struct Target {
     pub(super) parent: PathBuf,
     name: OsString,
     /// There is an index of ours that the new one replaces.
-    pub(super) replaces: bool,
-    /// The uppermost folder that had to be created for it.
-    created: Option<PathBuf>,
-    published: bool,
+    replaces: bool,
 }
 
 impl Target {
-    /// Checks the rules: absent, empty, or with `force` an index of ours. A missing parent is created.
+    /// Checks the rules: absent, empty, or with `force` an index of ours. One that a killed build has left aside while it
+    /// was replaced is put back before.
     pub(super) fn check(index: &Path, force: bool) -> Result<Target> {
         let shown = index.display();
+        if index.file_name().is_some() {
+            publish::recover(&*files::system(), index)?;
+        }
         let (real, replaces) = match fs::metadata(index) {
             Ok(metadata) if !metadata.is_dir() => {
                 return Err(Error::Usage(format!("--index {shown} is not a folder")));
@@ -123,12 +121,7 @@ impl Target {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };
-        let created = parent.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).last();
-        let created = created.map(Path::to_owned);
-        // before they are created: some may be when one cannot be
-        let target = Target { parent, name, replaces, created, published: false };
-        fs::create_dir_all(&target.parent).map_err(Error::io("creating", &target.parent))?;
-        Ok(target)
+        Ok(Target { parent, name, replaces })
     }
 
     /// The index folder itself.
@@ -136,9 +129,13 @@ impl Target {
         self.parent.join(&self.name)
     }
 
-    /// The folder in which the new index is made, beside the place where it will be.
-    pub(super) fn temporary(&self) -> Result<Temporary> {
-        Temporary::create(&self.parent, &self.name, "tmp")
+    /// The folder in which the new index is made, beside the place where it will be. Parents that are missing are created.
+    pub(super) fn publication(&self, sync: Sync) -> Result<Publication> {
+        let policy = match sync {
+            Sync::Final => SyncPolicy::Final,
+            Sync::None => SyncPolicy::None,
+        };
+        Ok(Publication::begin(files::system(), &self.path(), policy)?.replacing(self.replaces))
     }
 
     /// The folder of spilled runs, in `folder` or beside the index.
@@ -148,28 +145,6 @@ impl Target {
             return Err(Error::Usage(format!("--spill-dir {} is not a folder", parent.display())));
         }
         Temporary::create(parent, &self.name, "spill")
-    }
-
-    /// The index is there: what was created for it stays.
-    pub(super) fn published(&mut self) {
-        self.published = true;
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        if let Some(created) = &self.created
-            && !self.published
-        {
-            // folders that were created for nothing; only empty ones go
-            let mut folder = Some(self.parent.as_path());
-            while let Some(path) = folder.filter(|path| path.starts_with(created)) {
-                if fs::remove_dir(path).is_err() && path.exists() {
-                    break;
-                }
-                folder = path.parent();
-            }
-        }
     }
 }
 
