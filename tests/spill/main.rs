@@ -6,6 +6,8 @@ mod common;
 #[path = "../common/faults.rs"]
 mod faults;
 mod folder;
+mod power;
+mod publish;
 mod quota;
 mod records;
 mod spool;

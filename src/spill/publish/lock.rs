@@ -40,7 +40,9 @@ impl Lock {
 fn cannot(error: &io::Error) -> bool {
     use rustix::io::Errno;
     error.kind() == io::ErrorKind::Unsupported
-        || error.raw_os_error().is_some_and(|code| [Errno::BADF, Errno::NOLCK].contains(&Errno::from_raw_os_error(code)))
+        || error
+            .raw_os_error()
+            .is_some_and(|code| [Errno::BADF, Errno::NOLCK].contains(&Errno::from_raw_os_error(code)))
 }
 
 #[cfg(not(unix))]

@@ -104,7 +104,9 @@ mod tests {
     fn what_somebody_else_has_named_is_not_ours() {
         let place = Place::of(Path::new("a/index")).unwrap();
         assert!(place.owns(Path::new("a/.index.tmp-12-3")));
-        for name in ["index", ".index", ".index.tmp-", ".index.tmp-1", ".index.tmp-1-", ".index.tmp--1", ".index.tmp-1-2x"] {
+        for name in
+            ["index", ".index", ".index.tmp-", ".index.tmp-1", ".index.tmp-1-", ".index.tmp--1", ".index.tmp-1-2x"]
+        {
             assert!(!place.owns(&Path::new("a").join(name)), "{name}");
         }
         assert!(!place.owns(Path::new("a/.index.tmp-my-2")) && !place.owns(Path::new("a/.indexes.tmp-1-2")));

@@ -2,6 +2,7 @@
 
 use super::super::error::{SpillError, SpillResult};
 use super::super::files::{Files, OpenFile, uninterrupted, write_all_at};
+use super::super::folder::Swept;
 use super::aside::recover;
 use super::names::Place;
 use super::outcome::{Published, SyncPolicy};
@@ -130,6 +131,12 @@ impl Publication {
         self.folder.path()
     }
 
+    /// What was removed of processes that are gone when this began.
+    pub fn swept(&self) -> Swept {
+        let Published { swept, swept_bytes, .. } = self.syncs.published;
+        Swept { folders: swept, bytes: swept_bytes, failed: 0 }
+    }
+
     fn path_of(&self, name: &Path) -> SpillResult<PathBuf> {
         let path = self.path().join(name);
         match name.parent() {
@@ -250,7 +257,9 @@ impl Publication {
             let path = self.folder.path().join(name);
             let file = match file {
                 Some(file) => file,
-                None => uninterrupted(|| self.files.open_for_writing(&path)).map_err(SpillError::io("opening", &path))?,
+                None => {
+                    uninterrupted(|| self.files.open_for_writing(&path)).map_err(SpillError::io("opening", &path))?
+                }
             };
             self.syncs.file(&*file, &path)?;
         }

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::manifest::{self, Manifest};
 use crate::open_files::most_open_files;
 use crate::segment::{Part, Segment};
+use plimsoll::spill::{files, publish};
 
 /// Up to so many segments keep their three files open, fewer where few files may be open; above, a file is opened for each
 /// read, so that an index of any number of segments can be read under any limit.
@@ -21,12 +22,13 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens the index in `dir`.
+    /// Opens the index in `dir`, or the one that is being replaced there at the moment.
     ///
     /// # Errors
     /// [`Error::Io`] if a file that the manifest names cannot be read; [`Error::Corrupt`] if a file is damaged, or not what
     /// the manifest says.
     pub fn open(dir: &Path) -> Result<Index> {
+        let dir = &publish::present(&*files::system(), dir)?;
         let manifest = Manifest::read(dir)?;
         let most = most_open_files().saturating_sub(OTHER_FILES) / Part::ALL.len();
         let keep_open = manifest.segments.len() <= KEEP_OPEN.min(most);
