@@ -26,7 +26,6 @@ pub mod explained;
 pub mod input;
 pub mod inspect;
 pub mod manifest;
-mod open_files;
 pub mod options;
 pub mod query;
 pub mod report;

@@ -2,8 +2,11 @@
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
 use crate::options::SpillOnRam;
+use plimsoll::spill::files::system;
+use plimsoll::spill::{DiskQuota, SpillFolder};
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::ErrorKind::AlreadyExists;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,20 +17,13 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// Creates `parent/.NAME.KIND-PROCESS-NUMBER`; of a long name only the beginning, so that this one is not too long.
     fn create(parent: &Path, name: &OsStr, kind: &str) -> Result<Temporary> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {
-            // Relaxed: only the numbers have to differ
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let mut folder = OsString::from(".");
-            folder.push(beginning(name));
-            folder.push(format!(".{kind}-{}-{number}", std::process::id()));
-            let path = parent.join(folder);
+            let path = parent.join(temporary_name(name, kind));
             match fs::create_dir(&path) {
                 Ok(()) => return Ok(Temporary { path }),
                 // a process that had this number was killed
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == AlreadyExists => {}
                 Err(error) => return Err(Error::io("creating", &path)(error)),
             }
         }
@@ -55,6 +51,27 @@ impl Drop for Temporary {
             // an error is being told already, or a panic is under way
             let _ = fs::remove_dir_all(&self.path);
         }
+    }
+}
+
+/// `.NAME.KIND-PROCESS-NUMBER`; of a long name only the beginning, so that this one is not too long.
+fn temporary_name(name: &OsStr, kind: &str) -> OsString {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    // Relaxed: only the numbers have to differ
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let mut folder = OsString::from(".");
+    folder.push(beginning(name));
+    folder.push(format!(".{kind}-{}-{number}", std::process::id()));
+    folder
+}
+
+/// Removes the folder of spilled runs, whose spools are gone, and says if that fails.
+pub(super) fn remove(spill: SpillFolder) -> Result<()> {
+    let path = spill.path().to_owned();
+    drop(spill);
+    match fs::remove_dir_all(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("removing", &path)(error)),
+        _ => Ok(()),
     }
 }
 
@@ -142,12 +159,19 @@ impl Target {
     }
 
     /// The folder of spilled runs, in `folder` or beside the index.
-    pub(super) fn spill(&self, folder: Option<&Path>) -> Result<Temporary> {
+    pub(super) fn spill(&self, folder: Option<&Path>) -> Result<SpillFolder> {
         let parent = folder.unwrap_or(&self.parent);
         if !parent.is_dir() {
             return Err(Error::Usage(format!("--spill-dir {} is not a folder", parent.display())));
         }
-        Temporary::create(parent, &self.name, "spill")
+        loop {
+            let name = temporary_name(&self.name, "spill");
+            match SpillFolder::create(system(), parent, &name.to_string_lossy(), DiskQuota::unlimited()) {
+                // a process that had this number was killed
+                Err(error) if error.io_error().is_some_and(|error| error.kind() == AlreadyExists) => {}
+                created => return Ok(created?),
+            }
+        }
     }
 
     /// The index is there: what was created for it stays.
