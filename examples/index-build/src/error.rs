@@ -18,6 +18,8 @@ pub enum Error {
     Input { path: PathBuf, line: u64, why: String },
     /// A file of an index, or a run, does not hold what it should: exit code 1. `offset` is in bytes.
     Corrupt { path: PathBuf, offset: u64, why: String },
+    /// A run could not be written, read or merged: exit code 1.
+    Spill(SpillError),
     /// So much memory is refused by the hard limit, where the work can be asked to go on once there is room: exit code 1 if
     /// nobody does.
     Room { bytes: usize },
@@ -45,11 +47,10 @@ impl Error {
 }
 
 impl From<SpillError> for Error {
-    fn from(error: SpillError) -> Error {
+    fn from(error: SpillError) -> Self {
         match error {
-            SpillError::Io { what, path, source, .. } => Error::Io { what, path, source },
             SpillError::Corrupt { path, offset, why } => Error::Corrupt { path, offset, why },
-            error => Error::Failed(error.to_string()),
+            error => Error::Spill(error),
         }
     }
 }
@@ -61,6 +62,7 @@ impl fmt::Display for Error {
             Error::Io { what, path, source } => write!(f, "{what} {}: {source}", path.display()),
             Error::Input { path, line, why } => write!(f, "{}, line {line}: {why}", path.display()),
             Error::Corrupt { path, offset, why } => write!(f, "{}, offset {offset}: {why}", path.display()),
+            Error::Spill(error) => error.fmt(f),
             Error::Room { bytes } => write!(f, "{bytes} bytes more are refused by --hard-limit"),
             Error::Interrupted { signal: 2 } => f.write_str("interrupted, temporary files removed"),
             Error::Interrupted { .. } => f.write_str("terminated, temporary files removed"),
@@ -72,6 +74,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Io { source, .. } => Some(source),
+            Error::Spill(error) => Some(error),
             _ => None,
         }
     }

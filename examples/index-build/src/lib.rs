@@ -15,8 +15,8 @@
 //! | [`cli`] | options, sizes, exit codes, tables, progress |
 //!
 //! Imports go one way: `cli` uses the commands, those use `build`, `segment`, `manifest` and `explained`, and these use `input`,
-//! `token`, `writer` and `run`; only `accounting` and `build` know plimsoll, and `error`
-//! its errors.
+//! `token`, `writer` and `run`; of plimsoll, `accounting` and `build` know the
+//! limiter, and `build`, `run`, `query` and `error` the spill folder.
 pub mod accounting;
 pub mod build;
 pub mod cli;
@@ -27,7 +27,6 @@ pub mod explained;
 pub mod input;
 pub mod inspect;
 pub mod manifest;
-mod open_files;
 pub mod options;
 pub mod query;
 pub mod report;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{json_log, log, names, options, run, write};
-use index_build::accounting::{Account, Meter, Mode, Spilling, Why};
+use index_build::accounting::{Account, Charge, Meter, Mode, Spilling, Why};
 use index_build::build::{Watch, build, build_with};
 use index_build::error::Error;
 use index_build::options::{Accounting, BuildOptions, Format};
@@ -138,20 +138,26 @@ impl Panicking {
     }
 }
 
-impl Account for PanicMeter {
+impl Charge for PanicMeter {
     fn charge(&mut self, _: usize) {
         self.0.count();
     }
     fn release(&mut self, _: usize) {}
+}
+
+impl Account for PanicMeter {
     fn term_begins(&mut self) {}
     fn term_ends(&mut self) {}
 }
 
-impl Account for PanicAccount<'_> {
+impl Charge for PanicAccount<'_> {
     fn charge(&mut self, _: usize) {
         self.0.count();
     }
     fn release(&mut self, _: usize) {}
+}
+
+impl Account for PanicAccount<'_> {
     fn term_begins(&mut self) {}
     fn term_ends(&mut self) {}
 }

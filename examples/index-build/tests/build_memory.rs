@@ -9,7 +9,7 @@
 mod common;
 
 use common::{options, write};
-use index_build::accounting::{Account, Batched, Leased, Meter, Mode, Spilling, Why};
+use index_build::accounting::{Account, Batched, Charge, Leased, Meter, Mode, Spilling, Why};
 use index_build::build::{Watch, build_with};
 use index_build::options::BuildOptions;
 use plimsoll::GlobalMemoryLimiter;
@@ -165,7 +165,7 @@ struct Sampled<T> {
     terms: u32,
 }
 
-impl<A: Account> Account for Sampled<A> {
+impl<A: Account> Charge for Sampled<A> {
     fn charge(&mut self, bytes: usize) {
         self.look.sample();
         self.inner.charge(bytes);
@@ -176,6 +176,9 @@ impl<A: Account> Account for Sampled<A> {
         self.inner.release(bytes);
         self.look.sample();
     }
+}
+
+impl<A: Account> Account for Sampled<A> {
     fn term_begins(&mut self) {
         self.inner.term_begins();
         self.terms += 1;
@@ -236,15 +239,18 @@ impl<I: Mode> SampledMeter<I> {
     }
 }
 
-impl<I: Mode> Account for SampledMeter<I> {
-    const HARD: bool = I::HARD;
-
+impl<I: Mode> Charge for SampledMeter<I> {
     fn charge(&mut self, bytes: usize) {
         looking!(self, account => account.charge(bytes));
     }
     fn release(&mut self, bytes: usize) {
         looking!(self, account => account.release(bytes));
     }
+}
+
+impl<I: Mode> Account for SampledMeter<I> {
+    const HARD: bool = I::HARD;
+
     fn term_begins(&mut self) {
         match &mut self.inner {
             Inner::Account(account) => account.term_begins(),

@@ -24,6 +24,8 @@ pub enum OnRam {
     Charge(SharedReporter),
     /// Do not use it.
     Refuse,
+    /// Use it, and say and charge nothing: for who does that, and asks [`SpillFolder::in_memory`].
+    Allow,
 }
 
 /// What a [`SpillFolder`] is made with.

@@ -89,6 +89,11 @@ impl Spool {
         list + if self.appends() { 0 } else { self.file_bytes() }
     }
 
+    /// What that grows by at most while runs are merged in passes, in bytes.
+    pub fn pass_growth_bytes(&self) -> usize {
+        RunList::PIECE_BYTES + self.file_bytes()
+    }
+
     /// The same for any spool in `folder` of a name of so many bytes.
     pub fn most_growth_bytes(folder: &SpillFolder, name_bytes: usize) -> usize {
         RunList::PIECE_BYTES + file_bytes(folder, name_bytes)

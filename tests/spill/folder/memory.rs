@@ -30,6 +30,14 @@ fn the_first_bytes_that_go_to_memory_are_warned_of_once() {
         SpillFolder::builder(parent.path()).files(Special::in_memory(Some(true))).create().unwrap();
     });
     assert_eq!(events, [], "nothing was spilled");
+    let events = events_of(|| {
+        let builder = SpillFolder::builder(parent.path()).files(Special::in_memory(Some(true))).on_ram(OnRam::Allow);
+        let folder = builder.create().unwrap();
+        assert!(folder.in_memory());
+        folder.take(10).unwrap();
+        folder.give_back(10);
+    });
+    assert_eq!(events, [], "who allows it says it");
 }
 
 #[test]

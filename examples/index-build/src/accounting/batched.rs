@@ -2,7 +2,7 @@
 //!
 //! An account keeps its charges in reservations, so that what an error or a panic leaves behind is given back when the
 //! account is dropped. A meter's arena is told to the limiter when a block came or went.
-use crate::accounting::{Account, ENCODER_STEPS, Meter, Mode, Spilling, Why};
+use crate::accounting::{Account, Charge, ENCODER_STEPS, Meter, Mode, Spilling, Why};
 use plimsoll::{ArenaHandle, GlobalMemoryLimiter, Reporter, Reservation, SpillGuard};
 
 /// What an arena stands for: all that a spill frees.
@@ -59,7 +59,7 @@ impl BatchedAccount {
     }
 }
 
-impl Account for BatchedAccount {
+impl Charge for BatchedAccount {
     #[inline]
     fn charge(&mut self, bytes: usize) {
         self.charges.held.grow(&self.reporter, bytes);
@@ -69,7 +69,9 @@ impl Account for BatchedAccount {
     fn release(&mut self, bytes: usize) {
         self.charges.held.shrink(&self.reporter, bytes);
     }
+}
 
+impl Account for BatchedAccount {
     #[inline(always)]
     fn term_begins(&mut self) {
         self.charges.term_begins(&self.reporter);
@@ -118,7 +120,7 @@ pub struct BatchedSpill<'a> {
     guard: SpillGuard<'a>,
 }
 
-impl Account for BatchedSpill<'_> {
+impl Charge for BatchedSpill<'_> {
     #[inline]
     fn charge(&mut self, bytes: usize) {
         self.charges.held.grow(self.reporter, bytes);
@@ -128,7 +130,9 @@ impl Account for BatchedSpill<'_> {
     fn release(&mut self, bytes: usize) {
         self.charges.held.shrink(self.reporter, bytes);
     }
+}
 
+impl Account for BatchedSpill<'_> {
     #[inline(always)]
     fn term_begins(&mut self) {
         self.charges.term_begins(self.reporter);

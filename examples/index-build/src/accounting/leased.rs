@@ -9,7 +9,7 @@
 //! A charge beyond what was taken is a mistake of the builder's: debug builds assert. Release builds ask for it then, and
 //! record it as an overdraft if it is refused, which the report shows.
 use crate::accounting::batched::ARENA;
-use crate::accounting::{Account, ENCODER_STEPS, Meter, Mode, Spilling, Why};
+use crate::accounting::{Account, Charge, ENCODER_STEPS, Meter, Mode, Spilling, Why};
 use plimsoll::{ArenaHandle, GlobalMemoryLimiter, Reporter, SharedReporter, SpillGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -96,9 +96,7 @@ pub struct LeasedAccount {
     purse: Arc<Purse>,
 }
 
-impl Account for LeasedAccount {
-    const HARD: bool = true;
-
+impl Charge for LeasedAccount {
     #[inline]
     fn charge(&mut self, bytes: usize) {
         let charged = self.purse.charged.fetch_add(bytes, Relaxed) + bytes;
@@ -111,6 +109,10 @@ impl Account for LeasedAccount {
     fn release(&mut self, bytes: usize) {
         self.purse.charged.fetch_sub(bytes, Relaxed);
     }
+}
+
+impl Account for LeasedAccount {
+    const HARD: bool = true;
 
     #[inline]
     fn term_begins(&mut self) {
@@ -167,7 +169,7 @@ pub struct LeasedSpill<'a> {
     guard: SpillGuard<'a>,
 }
 
-impl Account for LeasedSpill<'_> {
+impl Charge for LeasedSpill<'_> {
     #[inline]
     fn charge(&mut self, bytes: usize) {
         self.account.charge(bytes);
@@ -176,6 +178,9 @@ impl Account for LeasedSpill<'_> {
     fn release(&mut self, bytes: usize) {
         self.account.release(bytes);
     }
+}
+
+impl Account for LeasedSpill<'_> {
     #[inline]
     fn term_begins(&mut self) {
         self.account.term_begins();

@@ -19,21 +19,17 @@ pub use batched::Batched;
 pub use leased::Leased;
 pub use off::Off;
 pub use per_term::PerTerm;
+pub use plimsoll::spill::Charge;
 
 /// What a term's encoder reserves in three steps while the term is written to a run or a segment: a block of 128 document
 /// gaps, one of frequencies, one of positions.
 pub const ENCODER_STEPS: [usize; 3] = [512, 512, 512];
 
-/// The account of one owner: bytes that it holds, and the work of its term encoder.
-pub trait Account {
+/// The account of one owner: bytes that it holds, which the library's runs and merges are charged to as well, and the work
+/// of its term encoder.
+pub trait Account: Charge {
     /// Room may be refused.
     const HARD: bool = false;
-
-    /// `bytes` are about to be allocated.
-    fn charge(&mut self, bytes: usize);
-
-    /// `bytes` have been freed.
-    fn release(&mut self, bytes: usize);
 
     /// A term is about to be encoded: its encoder's reservation grows in three steps.
     fn term_begins(&mut self);

@@ -1,15 +1,18 @@
 //! Counts nothing, and costs nothing: every call is empty and inlined.
-use crate::accounting::{Account, Meter, Mode, Spilling, Why};
+use crate::accounting::{Account, Charge, Meter, Mode, Spilling, Why};
 
 /// The mode `off`, and its account and meter.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Off;
 
-impl Account for Off {
+impl Charge for Off {
     #[inline(always)]
     fn charge(&mut self, _: usize) {}
     #[inline(always)]
     fn release(&mut self, _: usize) {}
+}
+
+impl Account for Off {
     #[inline(always)]
     fn term_begins(&mut self) {}
     #[inline(always)]

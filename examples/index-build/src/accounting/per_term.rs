@@ -5,7 +5,7 @@
 //! grows three times and is released once, and each of the four changes two atomics that all threads share. What changes
 //! with blocks (arenas, buffers) goes through plimsoll, so that budgets work in this mode too.
 use crate::accounting::batched::{ARENA, Batched, BatchedAccount, BatchedSpill, begin};
-use crate::accounting::{Account, ENCODER_STEPS, Meter, Mode, Spilling, Why};
+use crate::accounting::{Account, Charge, ENCODER_STEPS, Meter, Mode, Spilling, Why};
 use plimsoll::ArenaHandle;
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -74,7 +74,7 @@ pub struct PerTermAccount {
     process: Arc<Process>,
 }
 
-impl Account for PerTermAccount {
+impl Charge for PerTermAccount {
     #[inline]
     fn charge(&mut self, bytes: usize) {
         self.blocks.charge(bytes);
@@ -84,7 +84,9 @@ impl Account for PerTermAccount {
     fn release(&mut self, bytes: usize) {
         self.blocks.release(bytes);
     }
+}
 
+impl Account for PerTermAccount {
     #[inline]
     fn term_begins(&mut self) {
         self.process.term_begins();
@@ -112,7 +114,7 @@ pub struct PerTermSpill<'a> {
     process: &'a Process,
 }
 
-impl Account for PerTermSpill<'_> {
+impl Charge for PerTermSpill<'_> {
     #[inline]
     fn charge(&mut self, bytes: usize) {
         self.blocks.charge(bytes);
@@ -122,7 +124,9 @@ impl Account for PerTermSpill<'_> {
     fn release(&mut self, bytes: usize) {
         self.blocks.release(bytes);
     }
+}
 
+impl Account for PerTermSpill<'_> {
     #[inline]
     fn term_begins(&mut self) {
         self.process.term_begins();

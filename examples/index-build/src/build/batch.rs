@@ -3,7 +3,7 @@
 //! A document is added whole or not at all. What the thread itself holds (input block, line, parser, tokenizer, segment
 //! writer) is charged to an account of the batch; each field has its own. Under a hard limit room is asked for before each
 //! step ([`super::safe_point`]).
-use crate::accounting::{Account, Mode};
+use crate::accounting::{Charge, Mode};
 use crate::build::admission::Ticket;
 use crate::build::field::Field;
 use crate::build::outcome::{Place, Seen};

@@ -2,26 +2,27 @@
 //!
 //! A spill that was asked for is honoured after the document, and inside one when a block was added. A writer's cap is
 //! looked at after the document that reached it. The merge reads the runs and what is still in memory.
-use crate::accounting::{Account, ENCODER_STEPS, Meter, Mode, Spilling, Why};
+use crate::accounting::{ENCODER_STEPS, Meter, Mode, Spilling, Why};
 use crate::build::into_segment::{IntoSegment, LONG_COPIES, LONG_TERM};
 use crate::build::shared::Shared;
 use crate::error::Result;
 use crate::input::Batch;
-use crate::run::format::BLOCK_HEADER_BYTES;
-use crate::run::write::last_bytes;
-use crate::run::{self, Source, Spills};
+use crate::run::{self, Beside, Source};
 use crate::segment::FieldStats;
 use crate::token::{Counted, Term};
 use crate::writer::Writer;
+use plimsoll::spill::merge::{MergeLimits, heap_bytes, merge, open_reduced};
+use plimsoll::spill::run::key_buffer_bytes;
+use plimsoll::spill::{Run, RunReader, RunWriter, Spool};
 use std::sync::atomic::Ordering;
 
 /// A field's writer and all that belongs to it.
 pub(super) struct Field<M: Mode> {
     writer: Writer,
     pub(super) meter: M::Meter,
-    spills: Spills,
-    /// what the list of runs is charged with
-    list_bytes: usize,
+    spool: Spool,
+    /// what the build was told that the spool has on disk
+    disk_bytes: u64,
     batch: u32,
     /// a block was added since the cap was looked at
     grown: bool,
@@ -40,8 +41,8 @@ impl<M: Mode> Field<M> {
         Field {
             writer: Writer::new(shared.plan.block_bytes),
             meter: shared.mode.meter(&format!("b{}/{name}", batch.number), account),
-            spills: Spills::new(shared.spill.to_owned(), run_name),
-            list_bytes: 0,
+            spool: Spool::new(shared.spill, &run_name),
+            disk_bytes: 0,
             batch: batch.number,
             grown: false,
         }
@@ -75,7 +76,7 @@ impl<M: Mode> Field<M> {
 
     /// What its merge will read, about.
     pub(super) fn written_bytes(&self) -> u64 {
-        self.writer.used_bytes() as u64 + self.spills.runs().iter().map(|run| run.bytes).sum::<u64>()
+        self.writer.used_bytes() as u64 + self.spool.runs().map(Run::bytes).sum::<u64>()
     }
 
     /// After each document.
@@ -97,9 +98,8 @@ impl<M: Mode> Field<M> {
             return Ok(());
         }
         let Some(mut spilling) = self.meter.begin_spill(why) else { return Ok(()) };
-        let path = self.spills.next_path();
-        let mut poll = || shared.go_on(self.batch);
-        let run = run::spill(&self.writer, &path, shared.plan.limits.block_bytes, &mut spilling, &mut poll)?;
+        let (block_bytes, batch) = (shared.plan.limits.block_bytes, self.batch);
+        let run = run::spill(&self.writer, &mut self.spool, block_bytes, &mut spilling, || shared.go_on(batch))?;
         self.writer.clear();
         if inside {
             spilling.finish_inside()
@@ -111,9 +111,8 @@ impl<M: Mode> Field<M> {
             Why::Own => &shared.counts.own_spills,
         };
         count.fetch_add(1, Ordering::Relaxed);
-        shared.run_written(run.bytes);
-        self.spills.push(run);
-        self.settle_list();
+        shared.run_written(run.bytes());
+        shared.on_disk(&mut self.disk_bytes, self.spool.disk_bytes());
         shared.freed();
         Ok(())
     }
@@ -137,44 +136,34 @@ impl<M: Mode> Field<M> {
 
     /// What a spill takes after a text: the order of the terms, a copy of the longest.
     pub(super) fn spill_bytes(&self, text: &Counted) -> usize {
-        self.writer.order_bytes(text.tokens) + last_bytes(self.writer.longest().max(text.longest))
+        self.writer.order_bytes(text.tokens) + key_buffer_bytes(self.writer.longest().max(text.longest))
     }
 
     /// What the list of runs grows by with the next one.
     pub(super) fn list_growth_bytes(&self) -> usize {
-        self.spills.growth_bytes()
+        self.spool.growth_bytes()
     }
 
     /// What a merge of so many sources at once takes, that of runs before it included. The segment's own part is what a long
     /// term takes there.
-    pub(super) fn merge_bytes(&self, limits: run::Limits) -> usize {
-        let all = self.spills.runs().len() + usize::from(!self.writer.is_empty());
+    pub(super) fn merge_bytes(&self, limits: MergeLimits) -> usize {
+        let all = self.spool.len() + usize::from(!self.writer.is_empty());
         let (sources, passes) = (limits.fan_in.max(2).min(all), all > limits.fan_in);
-        let runs = self.spills.runs().iter().map(|run| run.longest).max().unwrap_or(0);
+        let runs = self.spool.runs().map(Run::longest_key_bytes).max().unwrap_or(0);
         let longest = runs.max(self.writer.longest());
         // the segment's writer charges its copies while it has others
         let segment = if longest > LONG_TERM { 3 * LONG_COPIES * longest } else { 0 };
-        let reader = limits.block_bytes + size_of::<run::RunReader>() + last_bytes(runs);
-        let run = limits.block_bytes + BLOCK_HEADER_BYTES + last_bytes(runs) + self.spills.growth_bytes();
-        let lists = 2 * sources * size_of::<u32>() + ENCODER_STEPS.iter().sum::<usize>();
+        let reader = RunReader::most_bytes(limits.block_bytes, runs);
+        let run = RunWriter::most_bytes(limits.block_bytes, runs) + self.spool.pass_growth_bytes();
+        let lists = heap_bytes(sources) + ENCODER_STEPS.iter().sum::<usize>();
         sources * reader + lists + segment + self.writer.order_bytes(0) + if passes { run } else { 0 }
-    }
-
-    fn settle_list(&mut self) {
-        let (before, now) = (self.list_bytes, self.spills.allocated_bytes());
-        if now > before {
-            self.meter.account().charge(now - before);
-        } else {
-            self.meter.account().release(before - now);
-        }
-        self.list_bytes = now;
     }
 
     /// Merges everything into the open field of the segment, and frees it.
     pub(super) fn merge<P>(
         &mut self,
         shared: &Shared<'_, M>,
-        limits: run::Limits,
+        limits: MergeLimits,
         segment: &mut IntoSegment<'_, '_, '_, M>,
         poll: &mut P,
     ) -> Result<FieldStats>
@@ -183,23 +172,24 @@ impl<M: Mode> Field<M> {
     {
         let account = self.meter.account();
         let in_memory = usize::from(!self.writer.is_empty());
-        let mut passes = u64::from(!self.spills.runs().is_empty());
-        let mut changed = |written, removed| {
+        let told = &mut self.disk_bytes;
+        let merged = |written, disk| {
             shared.run_written(written);
-            shared.runs_removed(removed);
+            shared.on_disk(told, disk);
         };
-        passes += run::reduce(&mut self.spills, in_memory, limits, account, poll, &mut changed)?;
+        let mut beside = Beside::new(poll, merged);
+        let (readers, passes) = open_reduced(&mut self.spool, in_memory, limits, account, &mut beside)?;
         shared.counts.merge_passes.fetch_add(passes, Ordering::Relaxed);
-        let mut sources = Spills::open(self.spills.runs(), account)?;
+        let mut sources: Vec<Source<'_>> = readers.into_iter().map(Source::run).collect();
         if in_memory > 0 {
             let order = self.writer.order(account);
             sources.push(Source::memory(&self.writer, order));
         }
-        let merged = run::merge(&mut sources, segment, account, poll);
+        let merged = merge(&mut sources, segment, account, &mut beside);
         run::release_all(sources, account);
         merged?;
-        shared.runs_removed(self.spills.clear()?);
-        self.settle_list();
+        self.spool.clear(account)?;
+        shared.on_disk(&mut self.disk_bytes, self.spool.disk_bytes());
         let documents = self.writer.documents_with_tokens();
         self.writer.clear();
         self.meter.set_arena(0);

@@ -5,7 +5,7 @@ use crate::manifest::Manifest;
 use crate::options::{SpillOnRam, Sync};
 use plimsoll::spill::files::system;
 use plimsoll::spill::publish::{self, Publication, SyncPolicy};
-use plimsoll::spill::{OwnedFolder, SpillError};
+use plimsoll::spill::{OnRam, SpillError, SpillFolder};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,12 +85,14 @@ impl Target {
     }
 
     /// The folder of spilled runs, in `folder` or beside the index.
-    pub(super) fn spill(&self, folder: Option<&Path>) -> Result<OwnedFolder> {
+    pub(super) fn spill(&self, folder: Option<&Path>) -> Result<SpillFolder> {
         let parent = folder.unwrap_or(&self.parent);
         if !parent.is_dir() {
             return Err(Error::Usage(format!("--spill-dir {} is not a folder", parent.display())));
         }
-        OwnedFolder::create(system(), parent, &self.name, "spill").map_err(|error| match error {
+        // this program says itself what memory means, with its options
+        let builder = SpillFolder::builder(parent).label(&self.name).on_ram(OnRam::Allow);
+        builder.create().map_err(|error| match error {
             SpillError::Folder { .. } if folder.is_some() => Error::Usage(format!("--spill-dir {error}")),
             error => error.into(),
         })
@@ -98,14 +100,12 @@ impl Target {
 }
 
 /// Whether spills into `folder` would be kept in memory, by what was asked for such folders.
-pub(super) fn in_memory(folder: &OwnedFolder, asked: SpillOnRam) -> Result<bool> {
-    // what cannot be told is taken as a disk
-    let in_memory = folder.files().in_memory(folder.path()).unwrap_or(false);
-    if in_memory && asked == SpillOnRam::Refuse {
+pub(super) fn in_memory(folder: &SpillFolder, asked: SpillOnRam) -> Result<bool> {
+    if folder.in_memory() && asked == SpillOnRam::Refuse {
         return Err(Error::Usage(format!(
             "{} is on a file system in memory: name another folder with --spill-dir, or give --spill-on-ram warn",
             folder.path().display()
         )));
     }
-    Ok(in_memory)
+    Ok(folder.in_memory())
 }

@@ -12,10 +12,10 @@
 //! at once.
 use crate::accounting::ENCODER_STEPS;
 use crate::build::into_segment::{LONG_COPIES, LONG_TERM};
-use crate::run::RunReader;
-use crate::run::write::last_bytes;
 use crate::token::Counted;
 use crate::writer::Writer;
+use plimsoll::spill::RunReader;
+use plimsoll::spill::run::key_buffer_bytes;
 use plimsoll::{Bytes, KIB, MIB};
 
 /// What a field of a batch takes but for its writer: its place in lists, its reporter, a few runs.
@@ -138,7 +138,7 @@ impl Hard {
 
     /// What the merge of a term of so many bytes takes at most, beside the fixed part.
     pub(super) fn long_term_bytes(&self, longest: usize) -> usize {
-        if longest <= LONG_TERM { 0 } else { 3 * (LONG_COPIES * longest + last_bytes(longest)) }
+        if longest <= LONG_TERM { 0 } else { 3 * (LONG_COPIES * longest + key_buffer_bytes(longest)) }
     }
 
     /// The least limit of which `need` is not more.

@@ -3,14 +3,15 @@
 //! It is asked for what it holds every few hundred terms, and after each long one; what it grows by (the catalogue of its
 //! dictionary, a few bytes a block) is charged then. Under a hard limit room for that is asked first, here as nowhere else
 //! in the middle of the work: see [`super::turns`].
-use crate::accounting::{Account, Mode};
+use crate::accounting::{Account, Charge, Mode};
 use crate::build::shared::Shared;
 use crate::build::turns::{Turn, Waited};
 use crate::error::{Error, Result};
-use crate::run::Target;
 use crate::segment::{SegmentFile, SegmentWriter};
 use crate::writer::Decoder;
 use plimsoll::Bytes;
+use plimsoll::spill::SpillError;
+use plimsoll::spill::merge::Target;
 use std::sync::atomic::Ordering;
 
 /// See the module.
@@ -150,9 +151,10 @@ impl<'x, 's, 'a, M: Mode> IntoSegment<'x, 's, 'a, M> {
 }
 
 impl<M: Mode, B: Account> Target<B> for IntoSegment<'_, '_, '_, M> {
+    type Error = Error;
+
     #[inline(always)]
-    fn begin_term(&mut self, term: &[u8], account: &mut B) -> Result<()> {
-        account.term_begins();
+    fn begin(&mut self, term: &[u8], _: &mut B) -> Result<()> {
         if term.len() > LONG_TERM || self.long > 0 {
             return self.begin_long(term);
         }
@@ -170,13 +172,19 @@ impl<M: Mode, B: Account> Target<B> for IntoSegment<'_, '_, '_, M> {
     }
 
     #[inline(always)]
-    fn end_term(&mut self, account: &mut B) -> Result<()> {
+    fn end(&mut self, _: &mut B) -> Result<()> {
         self.segment.end_term()?;
-        account.term_ends();
         self.terms += 1;
         if self.terms == SETTLE_TERMS {
             self.settle()?;
         }
         Ok(())
+    }
+    fn blame(error: Error, corrupt: impl FnOnce(String) -> SpillError) -> Error {
+        match error {
+            // what is wrong with a span
+            Error::Failed(why) => corrupt(why).into(),
+            error => error,
+        }
     }
 }

@@ -35,7 +35,7 @@ pub mod watch;
 
 pub use watch::Watch;
 
-use crate::accounting::{Account, Batched, Leased, Mode, Off, PerTerm};
+use crate::accounting::{Batched, Charge, Leased, Mode, Off, PerTerm};
 use crate::error::{Error, Result};
 use crate::explained;
 use crate::input::{self, Kind};
@@ -126,8 +126,7 @@ fn run<M: Mode>(
 
     let start = Instant::now();
     let (start_cpu, (start_resident_bytes, _)) = (process::seconds(), process::resident());
-    let (ran, mut kept) =
-        threads::run(plan, &mode, watch, index.path(), spill.path(), charge_spills, limiter.as_ref())?;
+    let (ran, mut kept) = threads::run(plan, &mode, watch, index.path(), &spill, charge_spills, limiter.as_ref())?;
     spill.remove()?;
     let threads::Ran { mut done, fields, digest: (input_bytes, input_sha256), counts, samples } = ran;
     let names: usize = fields.iter().map(String::len).sum();

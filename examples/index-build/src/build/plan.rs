@@ -5,9 +5,8 @@
 use crate::build::hard::{Given, Hard, block_sizes, option};
 use crate::error::{Error, Result};
 use crate::input::{Inputs, Kind, json};
-use crate::open_files::most_open_files;
 use crate::options::{Accounting, BuildOptions};
-use crate::run::Limits;
+use plimsoll::spill::merge::{MergeLimits, most_open_files};
 use plimsoll::{Bytes, GlobalMemoryLimiter, KIB, MIB};
 
 /// The smallest block of an arena that the command takes: a few slices.
@@ -36,7 +35,7 @@ pub(super) struct Plan {
     pub(super) floor_bytes: Option<usize>,
     pub(super) writer_cap_bytes: Option<usize>,
     pub(super) quantum_bytes: Option<usize>,
-    pub(super) limits: Limits,
+    pub(super) limits: MergeLimits,
     pub(super) input_block_bytes: usize,
     /// Handles of finished files that are kept open until they are synced; further files are opened again for that.
     pub(super) open_files: usize,
@@ -148,7 +147,7 @@ impl Plan {
             floor_bytes,
             writer_cap_bytes: options.writer_cap_bytes,
             quantum_bytes: options.quantum_bytes,
-            limits: Limits { block_bytes: run_block, fan_in: fan_in(descriptors, threads, each / 4 / run_block) },
+            limits: MergeLimits { block_bytes: run_block, fan_in: (each / 4 / run_block).clamp(4, 64) },
             input_block_bytes,
             open_files: (descriptors.saturating_sub(OTHER_FILES + threads * THREAD_FILES) / 2).min(MOST_OPEN_FILES),
             skip_bad: options.skip_bad,
@@ -215,17 +214,11 @@ impl Plan {
 
 /// Descriptors that are left to the process: its own streams, two owner files, the digest, the sampler, whoever embeds it.
 const OTHER_FILES: usize = 16;
-/// Descriptors of a flush thread without those of a merge's further sources: input, three of a segment, a run that is
-/// written, two that are merged, and one to spare.
+/// Descriptors of a flush thread: input, three of a segment, the spool that is merged (one file, however many runs are in
+/// it), another file of it where the first one takes no more runs, the spool of a field that spills meanwhile, one to spare.
 const THREAD_FILES: usize = 8;
 /// Files that wait open for their sync, if the descriptors allow it.
 const MOST_OPEN_FILES: usize = 192;
-
-/// Sources that a merge opens at once: no more than the memory of a thread's share and its part of the descriptors allow.
-fn fan_in(descriptors: usize, threads: usize, by_memory: usize) -> usize {
-    let left = descriptors.saturating_sub(OTHER_FILES + threads * THREAD_FILES) / 2;
-    by_memory.clamp(4, 64).min(2 + left / threads)
-}
 
 #[cfg(test)]
 mod tests {
@@ -237,11 +230,10 @@ mod tests {
         for descriptors in [32usize, 64, 256, 1024, 1 << 20] {
             for asked in [1usize, 4, 30, 500] {
                 let threads = asked.min(descriptors.saturating_sub(OTHER_FILES) / THREAD_FILES).max(1);
-                let sources = fan_in(descriptors, threads, usize::MAX);
                 let waiting =
                     (descriptors.saturating_sub(OTHER_FILES + threads * THREAD_FILES) / 2).min(MOST_OPEN_FILES);
-                let all = OTHER_FILES + threads * (THREAD_FILES - 2 + sources) + waiting;
-                assert!(sources >= 2 && all <= descriptors, "{descriptors} descriptors, {threads} threads: {all}");
+                let all = OTHER_FILES + threads * THREAD_FILES + waiting;
+                assert!(all <= descriptors, "{descriptors} descriptors, {threads} threads: {all}");
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::build::turns::{Turn, Waited};
 use crate::error::Result;
 use crate::token::Counted;
 use plimsoll::Bytes;
+use plimsoll::spill::RunWriter;
 
 /// A part of a lease that is not needed is given back when it is this many blocks, and a quarter of the need.
 const IDLE_BLOCKS: usize = 4;
@@ -114,7 +115,7 @@ fn spill_bytes_after<M: Mode>(fields: &[Field<M>], texts: &[(usize, Counted)], r
         lists += field.list_growth_bytes();
     }
     let encoder: usize = ENCODER_STEPS.iter().sum();
-    work + lists + encoder + run_block_bytes + crate::run::format::BLOCK_HEADER_BYTES
+    work + lists + encoder + RunWriter::most_bytes(run_block_bytes, 0)
 }
 
 /// The leases of a document, and what is kept for the spill after it; `scratch` is what the tokenizer may come to besides.

@@ -7,10 +7,10 @@ use crate::build::into_segment::IntoSegment;
 use crate::build::room::{Attempt, Never, Stand, document, more, spill_bytes};
 use crate::error::{Error, Result};
 use crate::input::{Lines, line_end};
-use crate::run::Limits;
-use crate::run::write::last_bytes;
 use crate::token::Tokenizer;
 use plimsoll::Bytes;
+use plimsoll::spill::merge::MergeLimits;
+use plimsoll::spill::run::key_buffer_bytes;
 use std::sync::PoisonError;
 
 impl<M: Mode> Building<'_, '_, M> {
@@ -125,7 +125,7 @@ impl<M: Mode> Building<'_, '_, M> {
             self.account.trim(turn.fixed_bytes);
         }
         let longest = self.texts.iter().map(|(_, text)| text.longest).max().unwrap_or(0);
-        let scratch = last_bytes(longest).saturating_sub(tokenizer.allocated_bytes());
+        let scratch = key_buffer_bytes(longest).saturating_sub(tokenizer.allocated_bytes());
         let texts = std::mem::take(&mut self.texts);
         let limits = (self.shared.plan.block_bytes, self.shared.plan.limits.block_bytes);
         let first = self.beyond_fixed(scratch);
@@ -171,7 +171,7 @@ impl<M: Mode> Building<'_, '_, M> {
 impl<M: Mode> IntoSegment<'_, '_, '_, M> {
     /// What the merge of the first of `fields` takes, and the spills of those behind it; fewer sources at once where there
     /// is no room for more.
-    pub(super) fn room_for_merge(&mut self, name: &str, fields: &mut [Field<M>]) -> Result<Limits> {
+    pub(super) fn room_for_merge(&mut self, name: &str, fields: &mut [Field<M>]) -> Result<MergeLimits> {
         let (shared, number) = (self.shared, self.number);
         let Some(turn) = self.turn.as_deref_mut() else { return Ok(shared.plan.limits) };
         let fixed = turn.fixed_bytes;

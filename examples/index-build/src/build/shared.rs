@@ -1,5 +1,5 @@
 //! What all threads of a build share: the plan, the next batch, who may begin, what was spilled, and how it ended.
-use crate::accounting::{Account, Mode};
+use crate::accounting::{Account, Charge, Mode};
 use crate::build::admission::Admission;
 use crate::build::outcome::Outcome;
 use crate::build::plan::Plan;
@@ -7,6 +7,7 @@ use crate::build::turns::Turns;
 use crate::build::watch::Watch;
 use crate::error::{Error, Result};
 use crate::input::Cutter;
+use plimsoll::spill::SpillFolder;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -36,7 +37,7 @@ pub(super) struct Shared<'a, M: Mode> {
     /// where segments are written
     pub(super) index: &'a Path,
     /// where runs are written
-    pub(super) spill: &'a Path,
+    pub(super) spill: &'a SpillFolder,
     /// runs are kept in memory, and these bytes are charged for them
     pub(super) spill_charge: Option<Mutex<M::Account>>,
     /// what stays until the index is published: the input's list, what the batches came to
@@ -89,15 +90,18 @@ impl<M: Mode> Shared<'_, M> {
         self.counts.runs.fetch_add(1, Ordering::Relaxed);
         self.watch.runs.fetch_add(1, Ordering::Relaxed);
         self.counts.spilled_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if let Some(charge) = &self.spill_charge {
-            charge.lock().unwrap_or_else(PoisonError::into_inner).charge(bytes as usize);
-        }
     }
 
-    /// Runs were merged and removed.
-    pub(super) fn runs_removed(&self, bytes: u64) {
+    /// What a spool has on disk has changed from what was told before.
+    pub(super) fn on_disk(&self, told: &mut u64, now: u64) {
+        let before = std::mem::replace(told, now);
         if let Some(charge) = &self.spill_charge {
-            charge.lock().unwrap_or_else(PoisonError::into_inner).release(bytes as usize);
+            let mut charge = charge.lock().unwrap_or_else(PoisonError::into_inner);
+            if now > before {
+                charge.charge((now - before) as usize);
+            } else {
+                charge.release((before - now) as usize);
+            }
         }
     }
 }

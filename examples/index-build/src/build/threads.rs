@@ -2,7 +2,7 @@
 //!
 //! Every thread is joined before this returns, whatever happens; a panic is a failure like any other. When it returns, all
 //! accounts are gone, so the limiter is at 0.
-use crate::accounting::{Account, Mode};
+use crate::accounting::{Charge, Mode};
 use crate::build::admission::Admission;
 use crate::build::done::Done;
 use crate::build::outcome::Outcome;
@@ -14,6 +14,7 @@ use crate::build::{batch, panicked};
 use crate::error::{Error, Result};
 use crate::input::{self, Cutter, Kind};
 use plimsoll::GlobalMemoryLimiter;
+use plimsoll::spill::SpillFolder;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,7 +54,7 @@ pub(super) fn run<M: Mode>(
     mode: &M,
     watch: &Watch,
     index: &Path,
-    spill: &Path,
+    spill: &SpillFolder,
     charge_spills: bool,
     limiter: Option<&GlobalMemoryLimiter>,
 ) -> Result<(Ran, M::Account)> {

@@ -216,19 +216,23 @@ pub fn line_number(path: &Path, offset: u64) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accounting::Charge;
     use crate::input::batch::Cutter;
     use crate::options::Format;
     use proptest::prelude::*;
 
     #[derive(Default)]
     struct Count(usize);
-    impl Account for Count {
+    impl Charge for Count {
         fn charge(&mut self, bytes: usize) {
             self.0 += bytes;
         }
         fn release(&mut self, bytes: usize) {
             self.0 -= bytes;
         }
+    }
+
+    impl Account for Count {
         fn term_begins(&mut self) {}
         fn term_ends(&mut self) {}
     }

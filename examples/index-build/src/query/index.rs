@@ -3,8 +3,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::manifest::{self, Manifest};
-use crate::open_files::most_open_files;
 use crate::segment::{Part, Segment};
+use plimsoll::spill::merge::most_open_files;
 use plimsoll::spill::{files, publish};
 
 /// Up to so many segments keep their three files open, fewer where few files may be open; above, a file is opened for each

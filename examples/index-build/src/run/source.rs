@@ -1,12 +1,10 @@
 //! A source of terms in ascending order: a run, or what a writer still holds in memory.
 use crate::accounting::Account;
-use crate::error::{Error, Result};
-use crate::run::merge::Target;
-use crate::run::read::RunReader;
-use crate::token::key;
 use crate::writer::Writer;
 use crate::writer::order::{Order, span};
 use crate::writer::vocabulary::ALONE;
+use plimsoll::spill::merge::{self, Target};
+use plimsoll::spill::{RunReader, SpillError, SpillResult};
 
 /// Where a merge takes terms from. Its key is the current term's first 8 bytes.
 #[derive(Debug)]
@@ -61,14 +59,22 @@ impl<'a> Source<'a> {
             Kind::Memory { order, .. } => order.release(account),
         }
     }
+}
 
-    /// Goes to the next term; false at the end.
+/// Releases every source.
+pub fn release_all<A: Account>(sources: Vec<Source<'_>>, account: &mut A) {
+    for source in sources {
+        source.release(account);
+    }
+}
+
+impl<A: Account> merge::Source<A> for Source<'_> {
     #[inline]
-    pub fn advance(&mut self, account: &mut impl Account) -> Result<bool> {
+    fn advance(&mut self, _: &mut A) -> SpillResult<bool> {
         match &mut self.kind {
             Kind::Run(reader) => {
-                let more = reader.advance(account)?;
-                self.key = key(reader.term());
+                let more = reader.advance()?;
+                self.key = reader.prefix();
                 Ok(more)
             }
             Kind::Memory { writer, order, next, .. } => {
@@ -83,25 +89,23 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// First bytes of the current term.
     #[inline]
-    pub fn key(&self) -> u64 {
+    fn prefix(&self) -> u64 {
         self.key
     }
 
-    /// Puts a short term where [`Source::term`] finds it.
+    /// Puts a short term where [`merge::Source::key`] finds it.
     #[inline]
-    pub fn settle(&mut self) {
+    fn settle(&mut self) {
         if let Kind::Memory { short, .. } = &mut self.kind {
             *short = self.key.to_be_bytes();
         }
     }
 
-    /// The current term, once it is settled.
     #[inline]
-    pub fn term(&self) -> &[u8] {
+    fn key(&self) -> &[u8] {
         match &self.kind {
-            Kind::Run(reader) => reader.term(),
+            Kind::Run(reader) => reader.key(),
             Kind::Memory { writer, order, next, short } => {
                 let record = writer.vocabulary.record(order.terms()[next - 1].1);
                 writer.vocabulary.term_in(record, short)
@@ -109,33 +113,19 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// An error in this source.
-    pub fn fault(&self, error: Error) -> Error {
-        match &self.kind {
-            Kind::Run(reader) => match error {
-                Error::Failed(why) => reader.corrupt(why),
-                error => error,
-            },
-            Kind::Memory { .. } => error,
-        }
-    }
-
-    /// Hands the postings of the current term to a target.
     #[inline]
-    pub fn drain<A: Account>(&mut self, target: &mut impl Target<A>, account: &mut A) -> Result<()> {
+    fn drain<T, E>(&mut self, target: &mut T, account: &mut A) -> Result<(), E>
+    where
+        T: Target<A>,
+        E: From<SpillError> + From<T::Error>,
+    {
         match &mut self.kind {
             Kind::Memory { writer, order, next, .. } => {
                 let record = writer.vocabulary.record(order.terms()[*next - 1].1);
-                span(&writer.arena, record, |piece, last| target.piece(piece, last, account))
-            }
-            Kind::Run(reader) => {
-                while let Some((piece, last)) = reader.piece()? {
-                    if let Err(error) = target.piece(piece, last, account) {
-                        return Err(self.fault(error));
-                    }
-                }
+                span(&writer.arena, record, |piece, last| target.piece(piece, last, account))?;
                 Ok(())
             }
+            Kind::Run(reader) => merge::Source::drain(&mut **reader, target, account),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Runs and their merge, against a plain map.
 use super::*;
-use crate::accounting::{Account, Off};
+use crate::accounting::{Account, Charge, Off};
 use crate::error::{Error, Result};
-use crate::run::format::{BLOCK_HEADER_BYTES, HEADER_BYTES};
 use crate::token::Term;
 use crate::writer::{Decoder, Writer};
+use plimsoll::spill::files::system;
+use plimsoll::spill::merge::{MergeLimits, Target, merge, open_reduced};
+use plimsoll::spill::{DiskQuota, SpillError, SpillFolder, Spool};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +21,7 @@ struct Count {
     terms: i64,
 }
 
-impl Account for Count {
+impl Charge for Count {
     fn charge(&mut self, bytes: usize) {
         self.held += bytes;
         self.peak = self.peak.max(self.held);
@@ -27,6 +29,9 @@ impl Account for Count {
     fn release(&mut self, bytes: usize) {
         self.held = self.held.checked_sub(bytes).expect("no more is released than was charged");
     }
+}
+
+impl Account for Count {
     fn term_begins(&mut self) {
         self.terms += 1;
     }
@@ -44,7 +49,8 @@ struct Collect {
 }
 
 impl<A: Account> Target<A> for Collect {
-    fn begin_term(&mut self, term: &[u8], _: &mut A) -> Result<()> {
+    type Error = Error;
+    fn begin(&mut self, term: &[u8], _: &mut A) -> Result<()> {
         assert!(self.term.as_slice() < term, "terms ascend");
         self.term = term.to_vec();
         Ok(())
@@ -60,7 +66,7 @@ impl<A: Account> Target<A> for Collect {
         }
         Ok(())
     }
-    fn end_term(&mut self, _: &mut A) -> Result<()> {
+    fn end(&mut self, _: &mut A) -> Result<()> {
         Ok(())
     }
 }
@@ -72,35 +78,37 @@ fn go_on() -> Result<()> {
 /// Terms, one document after the other, and where the writer is spilled: (document, tokens).
 type Input = Vec<(Vec<String>, bool)>;
 
+fn folder_in(parent: &Path) -> SpillFolder {
+    SpillFolder::create(system(), parent, "runs", DiskQuota::unlimited()).unwrap()
+}
+
 /// Builds with spills where the input says so, and merges runs and remainder.
-fn build(input: &Input, block_bytes: usize, limits: Limits, folder: &Path) -> Result<(Plain, Count, u64)> {
+fn build(input: &Input, block_bytes: usize, limits: MergeLimits, parent: &Path) -> Result<(Plain, Count, u64)> {
     let (mut writer, mut count) = (Writer::new(block_bytes), Count::default());
-    let mut spills = Spills::new(folder.to_owned(), "b000000-f0000".to_owned());
+    let mut spool = Spool::new(&folder_in(parent), "b000000-f0000");
     for (document, (terms, spill_after)) in input.iter().enumerate() {
         for (position, term) in terms.iter().enumerate() {
             writer.add(&mut Off, Term::of(term.as_bytes()), document as u32, position as u32);
             if position == 3 && *spill_after {
                 // in the middle of a document
-                let path = spills.next_path();
-                spills.push(spill(&writer, &path, limits.block_bytes, &mut count, &mut go_on)?);
+                spill(&writer, &mut spool, limits.block_bytes, &mut count, go_on)?;
                 writer.clear();
             }
         }
         if *spill_after && !writer.is_empty() {
-            let path = spills.next_path();
-            spills.push(spill(&writer, &path, limits.block_bytes, &mut count, &mut go_on)?);
+            spill(&writer, &mut spool, limits.block_bytes, &mut count, go_on)?;
             writer.clear();
         }
     }
-    let mut passes = reduce(&mut spills, 1, limits, &mut count, &mut go_on, &mut |_, _| ())?;
-    let mut sources = Spills::open(spills.runs(), &mut count)?;
-    passes += u64::from(!sources.is_empty());
+    let mut beside = Beside::new(go_on, |_, _| ());
+    let (readers, passes) = open_reduced(&mut spool, 1, limits, &mut count, &mut beside)?;
+    let mut sources: Vec<_> = readers.into_iter().map(Source::run).collect();
     let order = writer.order(&mut count);
     sources.push(Source::memory(&writer, order));
     let mut collect = Collect::default();
-    merge(&mut sources, &mut collect, &mut count, &mut go_on)?;
+    merge(&mut sources, &mut collect, &mut count, &mut beside)?;
     release_all(sources, &mut count);
-    spills.clear()?;
+    spool.clear(&mut count)?;
     Ok((collect.plain, count, passes))
 }
 
@@ -114,7 +122,7 @@ fn plainly(input: &Input) -> Plain {
     plain
 }
 
-const LIMITS: Limits = Limits { block_bytes: 256, fan_in: 3 };
+const LIMITS: MergeLimits = MergeLimits { block_bytes: 256, fan_in: 3 };
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
@@ -125,10 +133,10 @@ proptest! {
         fan_in in 2usize..5
     ) {
         let folder = tempfile::tempdir().unwrap();
-        let (merged, count, _) = build(&input, 1024, Limits { fan_in, ..LIMITS }, folder.path()).unwrap();
+        let (merged, count, _) = build(&input, 1024, MergeLimits { fan_in, ..LIMITS }, folder.path()).unwrap();
         prop_assert_eq!(merged, plainly(&input));
         prop_assert_eq!((count.held, count.terms), (0, 0), "everything is released");
-        prop_assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "merged runs are removed");
+        prop_assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "merged runs are removed, and their folder");
     }
 }
 
@@ -147,138 +155,66 @@ fn numbers(documents: u32, spill_every: u32) -> Input {
 fn nine_hundred_runs_are_merged_in_three_passes_of_sixteen() {
     let folder = tempfile::tempdir().unwrap();
     let input = numbers(900, 1);
-    let limits = Limits { block_bytes: 4096, fan_in: 16 };
+    let limits = MergeLimits { block_bytes: 4096, fan_in: 16 };
     let (merged, count, passes) = build(&input, 1024, limits, folder.path()).unwrap();
     assert_eq!(merged, plainly(&input));
     assert_eq!(passes, 3, "900, 57, 4, 1");
     assert!(count.peak < 20 * (4096 + 1024), "a merge holds a block a source: {}", count.peak);
 }
 
-fn one_run(folder: &Path) -> Run {
-    let mut writer = Writer::new(1024);
-    for (document, (terms, _)) in numbers(60, 1000).iter().enumerate() {
-        for (position, term) in terms.iter().enumerate() {
-            writer.add(&mut Off, Term::of(term.as_bytes()), document as u32, position as u32);
-        }
-    }
-    spill(&writer, &folder.join("a.run"), 256, &mut Off, &mut go_on).unwrap()
-}
-
-fn read(path: &Path) -> Result<Plain> {
-    let mut count = Count::default();
-    let mut collect = Collect::default();
-    let mut sources = vec![Source::run(RunReader::open(path, &mut count)?)];
-    let merged = merge(&mut sources, &mut collect, &mut count, &mut go_on);
-    release_all(sources, &mut count);
-    assert_eq!(count.held, 0);
-    merged.map(|()| collect.plain)
-}
-
-#[test]
-fn a_run_with_any_byte_changed_is_an_error_that_names_file_and_offset() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = one_run(folder.path());
-    let bytes = std::fs::read(&run.path).unwrap();
-    assert_eq!(bytes.len() as u64, run.bytes);
-    assert!(bytes.len() > 4 * 256, "several blocks");
-    let whole = read(&run.path).unwrap();
-    for at in 0..bytes.len() {
-        for flip in [1u8, 0x80] {
-            let mut changed = bytes.clone();
-            changed[at] ^= flip;
-            std::fs::write(&run.path, &changed).unwrap();
-            let error = read(&run.path).unwrap_err();
-            let Error::Corrupt { path, offset, .. } = &error else { panic!("{error}") };
-            assert_eq!(path, &run.path);
-            assert!(*offset <= at as u64 || at < HEADER_BYTES, "byte {at}: {error}");
-            assert!(*offset + 256 + BLOCK_HEADER_BYTES as u64 + 24 > at as u64, "byte {at}: {error}");
-        }
-    }
-    std::fs::write(&run.path, &bytes).unwrap();
-    assert_eq!(read(&run.path).unwrap(), whole);
-}
-
-#[test]
-fn a_run_that_is_cut_or_goes_on_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = one_run(folder.path());
-    let bytes = std::fs::read(&run.path).unwrap();
-    for length in 0..bytes.len() {
-        std::fs::write(&run.path, &bytes[..length]).unwrap();
-        assert!(matches!(read(&run.path), Err(Error::Corrupt { .. })), "{length} bytes");
-    }
-    std::fs::write(&run.path, [bytes.as_slice(), b"x"].concat()).unwrap();
-    assert!(matches!(read(&run.path), Err(Error::Corrupt { offset, .. }) if offset == run.bytes));
-}
-
-/// Blocks with right check-sums around any payload.
-fn forged(payload: &[u8], block_bytes: usize) -> Vec<u8> {
-    let mut bytes = format::MAGIC.to_vec();
-    for number in [format::VERSION, format::BYTE_ORDER, block_bytes as u32] {
-        bytes.extend_from_slice(&number.to_le_bytes());
-    }
-    bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
-    for (number, block) in payload.chunks(block_bytes).enumerate() {
-        bytes.extend_from_slice(&(block.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&format::checksum(number as u64, block.len() as u32, block).to_le_bytes());
-        bytes.extend_from_slice(block);
-    }
-    bytes
-}
-
-proptest! {
-    #[test]
-    fn no_payload_makes_a_reader_panic_or_allocate_more_than_the_file(
-        payload in proptest::collection::vec(prop_oneof![any::<u8>(), 0u8..4, Just(0xFFu8)], 1..900)
-    ) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("forged.run");
-        std::fs::write(&path, forged(&payload, 256)).unwrap();
-        let mut count = Count::default();
-        let mut reader = RunReader::open(&path, &mut count).unwrap();
-        let failed = loop {
-            match reader.advance(&mut count) {
-                Ok(true) => {}
-                Ok(false) => break false,
-                Err(_) => break true,
-            }
-        };
-        prop_assert!(failed, "there is no seal");
-        prop_assert!(count.peak <= 4096 + size_of::<RunReader>(), "{}", count.peak);
-        reader.release(&mut count);
-        prop_assert_eq!(count.held, 0);
-    }
-}
-
-#[test]
-fn terms_that_do_not_ascend_are_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("forged.run");
-    for payload in [&b"\0\x01b\0\0\x01a\0"[..], b"\0\x02ab\0\x01\x01b\0", b"\0\x01a\0\x01\0\0"] {
-        std::fs::write(&path, forged(payload, 256)).unwrap();
-        let mut reader = RunReader::open(&path, &mut Off).unwrap();
-        assert!(reader.advance(&mut Off).unwrap());
-        assert!(reader.advance(&mut Off).is_err());
-    }
-}
-
 /// B46: what could not be sealed is gone, and the writer still has everything.
 #[test]
 fn a_spill_that_fails_leaves_no_file_and_keeps_the_terms() {
-    let folder = tempfile::tempdir().unwrap();
     let mut writer = Writer::new(1024);
     for number in 0..5000u32 {
         writer.add(&mut Off, Term::of(format!("{number}").as_bytes()), number, 0);
     }
-    let (mut count, path) = (Count::default(), folder.path().join("a.run"));
+    let (parent, mut count) = (tempfile::tempdir().unwrap(), Count::default());
+    let spool_folder = folder_in(parent.path());
+    let mut spool = Spool::new(&spool_folder, "a");
+    let files = || std::fs::read_dir(spool_folder.path()).unwrap().count();
     let mut polls = 0;
-    let mut poll = || {
+    let poll = || {
         polls += 1;
         if polls == 3 { Err(Error::Interrupted { signal: 2 }) } else { Ok(()) }
     };
-    assert!(matches!(spill(&writer, &path, 256, &mut count, &mut poll), Err(Error::Interrupted { .. })));
-    assert!(!path.exists() && count.held == 0 && writer.terms() == 5000);
-    std::fs::create_dir(&path).unwrap();
-    assert!(matches!(spill(&writer, &path, 256, &mut count, &mut go_on), Err(Error::Io { .. })));
+    assert!(matches!(spill(&writer, &mut spool, 256, &mut count, poll), Err(Error::Interrupted { .. })));
+    assert!(files() == 0 && count.held == 0 && writer.terms() == 5000);
+    let taken = spool_folder.path().join("a-0002.spool");
+    std::fs::create_dir(&taken).unwrap();
+    let error = spill(&writer, &mut spool, 256, &mut count, go_on).unwrap_err();
+    assert!(error.to_string().starts_with("creating ") && error.exit_code() == 1, "{error}");
     assert_eq!(count.held, 0);
+    std::fs::remove_dir(&taken).unwrap();
+    let run = spill(&writer, &mut spool, 256, &mut count, go_on).unwrap();
+    assert_eq!((run.records(), files()), (5000, 1));
+}
+
+/// What is wrong with a span is told with the file that it came from.
+#[test]
+fn a_target_that_cannot_decode_a_run_names_the_file() {
+    struct Refusing;
+    impl<A: Account> Target<A> for Refusing {
+        type Error = Error;
+        fn begin(&mut self, _: &[u8], _: &mut A) -> Result<()> {
+            Ok(())
+        }
+        fn piece(&mut self, _: &[u8], _: bool, _: &mut A) -> Result<()> {
+            Err(Error::Failed("not a span".to_owned()))
+        }
+        fn end(&mut self, _: &mut A) -> Result<()> {
+            Ok(())
+        }
+        fn blame(error: Error, corrupt: impl FnOnce(String) -> SpillError) -> Error {
+            corrupt(error.to_string()).into()
+        }
+    }
+    let parent = tempfile::tempdir().unwrap();
+    let mut spool = Spool::new(&folder_in(parent.path()), "a");
+    let mut writer = Writer::new(1024);
+    writer.add(&mut Off, Term::of(b"term"), 0, 0);
+    spill(&writer, &mut spool, 256, &mut Off, go_on).unwrap();
+    let mut sources: Vec<_> = spool.open(&mut Off).unwrap().into_iter().map(Source::run).collect();
+    let error = merge(&mut sources, &mut Refusing, &mut Off, &mut Beside::new(go_on, |_, _| ())).unwrap_err();
+    assert!(matches!(&error, Error::Corrupt { why, offset: 44, .. } if why == "not a span"), "{error}");
 }

@@ -3,7 +3,7 @@
 //! A new term costs a table entry, a record and its bytes; its first occurrence stays in the record, and only a second
 //! one starts a stream in the arena. Before anything is allocated the meter is told the new sum of arena and vocabulary,
 //! all of which a spill frees; between allocations it is told nothing but new terms.
-use crate::accounting::{Account, Meter};
+use crate::accounting::{Account, Charge, Meter};
 use crate::token::{Counted, Term};
 use crate::writer::arena::Arena;
 use crate::writer::order::Order;
@@ -284,7 +284,7 @@ mod tests {
     #[derive(Default)]
     struct Charged(usize, usize);
 
-    impl Account for Charged {
+    impl Charge for Charged {
         fn charge(&mut self, bytes: usize) {
             self.0 += bytes;
             self.1 = self.1.max(self.0);
@@ -292,6 +292,9 @@ mod tests {
         fn release(&mut self, bytes: usize) {
             self.0 -= bytes;
         }
+    }
+
+    impl Account for Charged {
         fn term_begins(&mut self) {}
         fn term_ends(&mut self) {}
     }

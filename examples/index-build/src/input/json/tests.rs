@@ -1,16 +1,20 @@
 //! Lines, good and bad, and what they leave.
 use super::*;
+use crate::accounting::Charge;
 use proptest::prelude::*;
 
 #[derive(Default)]
 struct Count(usize);
-impl Account for Count {
+impl Charge for Count {
     fn charge(&mut self, bytes: usize) {
         self.0 += bytes;
     }
     fn release(&mut self, bytes: usize) {
         self.0 = self.0.checked_sub(bytes).expect("no more is released than was charged");
     }
+}
+
+impl Account for Count {
     fn term_begins(&mut self) {}
     fn term_ends(&mut self) {}
 }
