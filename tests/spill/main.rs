@@ -4,3 +4,4 @@
 #[path = "../common/faults.rs"]
 mod faults;
 mod quota;
+mod reads;
