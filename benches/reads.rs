@@ -33,14 +33,36 @@ struct Size {
     slice: Duration,
 }
 
+type Read<'a> = Box<dyn FnMut(&mut [u8], u64) + 'a>;
+
 /// One way to read.
 struct Way<'a> {
     name: &'static str,
-    read: Box<dyn FnMut(&mut [u8], u64) + 'a>,
-    /// How often it has opened a file so far.
-    opens: Box<dyn Fn() -> u64 + 'a>,
-    /// Whether each read opens one.
-    reopens: bool,
+    read: Read<'a>,
+    /// How often it has opened a file so far; none if each read opens one, and nobody counts.
+    opens: Option<Box<dyn Fn() -> u64 + 'a>>,
+}
+
+impl<'a> Way<'a> {
+    fn new<E: std::fmt::Debug>(
+        name: &'static str,
+        mut read: impl FnMut(&mut [u8], u64) -> Result<(), E> + 'a,
+        opens: impl Fn() -> u64 + 'a,
+    ) -> Way<'a> {
+        let read = Box::new(move |bytes: &mut [u8], at| read(bytes, at).expect("the file is there"));
+        Way { name, read, opens: Some(Box::new(opens)) }
+    }
+
+    fn opening<E: std::fmt::Debug>(
+        name: &'static str,
+        read: impl FnMut(&mut [u8], u64) -> Result<(), E> + 'a,
+    ) -> Way<'a> {
+        Way { opens: None, ..Way::new(name, read, || 0) }
+    }
+
+    fn opened(&self) -> u64 {
+        self.opens.as_ref().map_or(0, |opens| opens())
+    }
 }
 
 /// A source that is broken.
@@ -144,71 +166,25 @@ fn compare(plain: &Path, paged: &Path, bytes: usize, scan: bool, size: &Size) {
     let paged = Reader::new(system(), paged);
     let pages = Pages::new(&paged, 0, size.file_bytes as u64, PAGE).expect("pages");
     let mut checked: PageReader<'_, &Reader> = pages.reader(Uncounted);
-    let none = || Box::new(|| 0u64) as Box<dyn Fn() -> u64>;
-    let ok = "the file is there";
     let mut ways = [
-        Way {
-            name: "raw pread",
-            read: Box::new(|bytes, at| pread(&raw, bytes, at).expect(ok)),
-            opens: none(),
-            reopens: false,
-        },
-        Way {
-            name: "raw pread, again",
-            read: Box::new(|bytes, at| pread(&again, bytes, at).expect(ok)),
-            opens: none(),
-            reopens: false,
-        },
-        Way {
-            name: "reader",
-            read: Box::new(|bytes, at| reader.read_exact_at(bytes, at).expect(ok)),
-            opens: Box::new(|| reader.opens()),
-            reopens: false,
-        },
-        Way {
-            name: "reader, shared descriptors",
-            read: Box::new(|bytes, at| lent.read_exact_at(bytes, at).expect(ok)),
-            opens: Box::new(|| lent.opens()),
-            reopens: false,
-        },
-        Way {
-            name: "two sources, both well",
-            read: Box::new(|bytes, at| sourced.read_exact_at(bytes, at).expect(ok)),
-            opens: Box::new(|| first.opens() + spare.opens()),
-            reopens: false,
-        },
-        Way {
-            name: "two sources, errors of the first",
-            read: Box::new(|bytes, at| after_error.read_exact_at(bytes, at).expect(ok)),
-            opens: Box::new(|| spare.opens()),
-            reopens: false,
-        },
-        Way {
-            name: "two sources, wrong sums in the first",
-            read: Box::new(|bytes, at| after_check.read_exact_at(bytes, at).expect(ok)),
-            opens: Box::new(|| spare.opens()),
-            reopens: false,
-        },
-        Way {
-            name: "checked pages of 4 KiB",
-            read: Box::new(|bytes, at| checked.read_exact_at(bytes, at).expect(ok)),
-            opens: Box::new(|| paged.opens()),
-            reopens: false,
-        },
-        Way {
-            name: "opened for each read",
-            read: Box::new(|bytes, at| Reader::new(system(), plain).read_exact_at(bytes, at).expect(ok)),
-            opens: none(),
-            reopens: true,
-        },
-        Way {
-            name: "opened for each raw pread",
-            read: Box::new(|bytes, at| {
-                File::open(plain).and_then(|file| pread(&file, bytes, at)).expect(ok);
-            }),
-            opens: none(),
-            reopens: true,
-        },
+        Way::new("raw pread", |bytes, at| pread(&raw, bytes, at), || 0),
+        Way::new("raw pread, again", |bytes, at| pread(&again, bytes, at), || 0),
+        Way::new("reader", |bytes, at| reader.read_exact_at(bytes, at), || reader.opens()),
+        Way::new("reader, shared descriptors", |bytes, at| lent.read_exact_at(bytes, at), || lent.opens()),
+        Way::new(
+            "two sources, both well",
+            |bytes, at| sourced.read_exact_at(bytes, at),
+            || first.opens() + spare.opens(),
+        ),
+        Way::new(
+            "two sources, errors of the first",
+            |bytes, at| after_error.read_exact_at(bytes, at),
+            || spare.opens(),
+        ),
+        Way::new("two, wrong sums in the first", |bytes, at| after_check.read_exact_at(bytes, at), || spare.opens()),
+        Way::new("checked pages of 4 KiB", |bytes, at| checked.read_exact_at(bytes, at), || paged.opens()),
+        Way::opening("opened for each read", |bytes, at| Reader::new(system(), plain).read_exact_at(bytes, at)),
+        Way::opening("opened for each raw pread", |bytes, at| pread(&File::open(plain)?, bytes, at)),
     ];
     let places = (size.file_bytes / bytes) as u64;
     let mut buffer = vec![0; bytes];
@@ -224,7 +200,7 @@ fn compare(plain: &Path, paged: &Path, bytes: usize, scan: bool, size: &Size) {
     // each way once over the file: everything is open and in the page cache
     ways.iter_mut().for_each(|way| go(way, places.min(1_000)));
     let times: Vec<u64> = ways.iter_mut().map(|way| calibrate(&mut |times| go(way, times), size.slice)).collect();
-    let before: Vec<u64> = ways.iter().map(|way| (way.opens)()).collect();
+    let before: Vec<u64> = ways.iter().map(Way::opened).collect();
     let mut rates: Vec<Figures> = ways.iter().map(|_| Figures::default()).collect();
     let mut over_raw: Vec<Figures> = ways.iter().map(|_| Figures::default()).collect();
     let mut over_reopened: Vec<Figures> = ways.iter().map(|_| Figures::default()).collect();
@@ -248,8 +224,8 @@ fn compare(plain: &Path, paged: &Path, bytes: usize, scan: bool, size: &Size) {
     }
     println!("{:37} {:>32} {:>24} {:>10} {:>14}", "", "reads a second", "of raw pread", "of opening", "opens a read");
     for (index, way) in ways.iter().enumerate() {
-        let opened = (way.opens)() - before[index];
-        assert!(way.reopens || opened == 0, "{}: {opened} opens", way.name);
+        let opened = way.opened() - before[index];
+        assert_eq!(opened, 0, "{} opened files", way.name);
         let ratio = |ratio: f64| format!("{ratio:.3}");
         println!(
             "{:37} {:>32} {:>24} {:>10} {:>14}",
@@ -257,7 +233,7 @@ fn compare(plain: &Path, paged: &Path, bytes: usize, scan: bool, size: &Size) {
             rates[index].text(|rate| format!("{:.0}", rate)),
             over_raw[index].text(ratio),
             format!("{:.2}", over_reopened[index].median()),
-            u8::from(way.reopens)
+            u8::from(way.opens.is_none())
         );
     }
 }
