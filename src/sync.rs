@@ -9,14 +9,17 @@ pub(crate) use imp::*;
 
 #[cfg(not(all(test, loom)))]
 mod imp {
+    #[cfg(feature = "spill")]
+    pub(crate) use parking_lot::RwLockReadGuard;
     pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
     /// Wakes who waits for something that a mutex guards.
+    #[cfg(feature = "spill")]
     #[derive(Debug, Default)]
     pub(crate) struct Condvar(parking_lot::Condvar);
 
-    #[cfg_attr(not(feature = "spill"), expect(dead_code, reason = "only the spill folder waits"))]
+    #[cfg(feature = "spill")]
     impl Condvar {
         pub(crate) fn wait<'a, T>(&self, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
             self.0.wait(&mut guard);
@@ -75,6 +78,8 @@ mod imp {
 mod imp {
     use crate::tests::loom::mutant;
     pub(crate) use loom::sync::MutexGuard;
+    #[cfg(feature = "spill")]
+    pub(crate) use loom::sync::RwLockReadGuard;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
     /// Each cell by itself, so that a model sees what happens between two batches.
@@ -95,10 +100,11 @@ mod imp {
         }
     }
 
+    #[cfg(feature = "spill")]
     #[derive(Debug, Default)]
     pub(crate) struct Condvar(loom::sync::Condvar);
 
-    #[cfg_attr(not(feature = "spill"), expect(dead_code, reason = "only the spill folder waits"))]
+    #[cfg(feature = "spill")]
     impl Condvar {
         pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
             self.0.wait(guard).expect("a panic ends the model")
@@ -120,6 +126,10 @@ mod imp {
         }
         pub(crate) fn write(&self) -> loom::sync::RwLockWriteGuard<'_, T> {
             self.0.write().expect("a panic ends the model")
+        }
+        #[cfg(feature = "spill")]
+        pub(crate) fn try_write(&self) -> Option<loom::sync::RwLockWriteGuard<'_, T>> {
+            self.0.try_write().ok()
         }
     }
 

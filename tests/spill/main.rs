@@ -9,5 +9,6 @@ mod folder;
 mod power;
 mod publish;
 mod quota;
+mod reads;
 mod records;
 mod spool;

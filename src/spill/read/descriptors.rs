@@ -1,25 +1,28 @@
 //! A bounded number of open files for any number of readers.
 //!
-//! A reader's slot holds its open file, or nothing. To read, a thread clones the file out of the slot (under the slot's own
-//! lock, which nobody holds for longer than that), reads without any lock, and drops the clone. To open, a thread needs a
-//! seat, of which there are as many as files may be open:
+//! A reader's slot holds its open file, or nothing. To read, a thread pins the slot: a shared lock, which keeps the file
+//! from being closed, and which nobody waits for. Who fills a slot finds nobody reading, and who would close its file only
+//! tries whether it is pinned; so reads never hold up each other, nor an opening or closing, nor the other way round.
+//!
+//! To open, a thread needs a seat, of which there are as many as files may be open:
 //!
 //! 1. It takes the lock under which the slot is filled, and looks again: it may have been filled meanwhile.
-//! 2. Under the lock of the seats it takes a free one, or empties one: the hand goes round, passes over files that were
-//!    read since it last came by, and over those that somebody holds a clone of. Who holds the slot's lock for writing and
-//!    sees a single owner knows that nobody reads and nobody begins to.
+//! 2. Under the lock of the seats it takes a free one, or empties one: the hand goes round, and passes over files that were
+//!    read since it last came by, and over those that are pinned.
 //! 3. The file of the emptied seat is closed before its own is opened.
+//! 4. It fills the slot and pins it, and only then gives it the seat: its first read comes before anybody can close it.
 //!
-//! If all files are being read, it waits: it says so in `waiting`, looks at all seats once more, and sleeps. Who drops a
-//! clone looks at `waiting` afterwards. A fence on both sides stands between the store and the load, so one of them sees
-//! the other: the sleeper the dropped clone, or the reader the sleeper, which it then wakes under the lock that the sleeper
+//! If all files are pinned, it waits: it says so in `waiting`, looks at all seats once more, and sleeps. Who lets go of a
+//! pin looks at `waiting` afterwards. A fence on both sides stands between the store and the load, so one of them sees the
+//! other: the sleeper the pin that is gone, or the reader the sleeper, which it then wakes under the lock that the sleeper
 //! gave up by falling asleep. No wake-up is lost.
 
 use super::reader::Reader;
 use crate::spill::SpillResult;
 use crate::spill::files::{Files, OpenFile};
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, RwLock, fence, rmw_fence};
-use std::ops::Deref;
+use crate::sync::{
+    AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, RwLock, RwLockReadGuard, fence, rmw_fence,
+};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -51,10 +54,13 @@ struct Seats {
     hand: usize,
 }
 
+/// An open file, or none.
+type Place = Option<Box<dyn OpenFile>>;
+
 /// Where a reader's open file is.
 #[derive(Debug)]
 struct Slot {
-    file: RwLock<Option<Arc<dyn OpenFile>>>,
+    file: RwLock<Place>,
     /// Held while the file is opened.
     opening: Mutex<()>,
     /// Read since the hand came by.
@@ -111,15 +117,7 @@ pub(super) struct Lent {
     slot: Arc<Slot>,
 }
 
-/// An open file that is not closed while this is there.
-#[derive(Debug)]
-pub(super) struct Borrowed<'a> {
-    /// Dropped first: the fields go in this order.
-    file: Arc<dyn OpenFile>,
-    _then: Wake<'a>,
-}
-
-/// Wakes who waits for a file to be closed, when it is dropped.
+/// Wakes who waits for a file to be closed, when it is dropped: after a pin.
 #[derive(Debug)]
 struct Wake<'a>(&'a Cache);
 
@@ -137,25 +135,42 @@ impl Lent {
         Lent { cache: Arc::clone(&descriptors.0), slot: Arc::new(slot) }
     }
 
+    /// Reads the open file.
     #[inline]
-    pub(super) fn get(&self, open: impl FnOnce() -> SpillResult<Box<dyn OpenFile>>) -> SpillResult<Borrowed<'_>> {
-        match self.slot.read() {
-            Some(file) => Ok(self.cache.borrowed(file)),
-            None => self.open(open),
+    pub(super) fn with<T>(
+        &self,
+        mut open: impl FnMut() -> SpillResult<Box<dyn OpenFile>>,
+        read: impl FnOnce(&dyn OpenFile) -> SpillResult<T>,
+    ) -> SpillResult<T> {
+        // dropped in the opposite order: first the pin, then who waits for it is woken, after a panic too
+        let _then = Wake(&self.cache);
+        let mut pinned = self.slot.pin();
+        loop {
+            if let Some(file) = pinned.as_deref() {
+                return read(file);
+            }
+            drop(pinned);
+            pinned = self.open(&mut open)?;
         }
     }
 
     #[cold]
-    fn open(&self, open: impl FnOnce() -> SpillResult<Box<dyn OpenFile>>) -> SpillResult<Borrowed<'_>> {
+    fn open(
+        &self,
+        open: &mut dyn FnMut() -> SpillResult<Box<dyn OpenFile>>,
+    ) -> SpillResult<RwLockReadGuard<'_, Place>> {
         let _one_at_a_time = self.slot.opening.lock();
-        if let Some(file) = self.slot.read() {
-            return Ok(self.cache.borrowed(file));
+        let pinned = self.slot.pin();
+        if pinned.is_some() {
+            return Ok(pinned);
         }
+        drop(pinned);
         let seat = self.cache.seat();
-        let file: Arc<dyn OpenFile> = Arc::from(open()?);
-        *self.slot.file.write() = Some(Arc::clone(&file));
+        let file = open()?;
+        *self.slot.file.write() = Some(file);
+        let pinned = self.slot.pin();
         seat.take(&self.slot);
-        Ok(self.cache.borrowed(file))
+        Ok(pinned)
     }
 }
 
@@ -177,20 +192,18 @@ impl Drop for Lent {
 
 impl Slot {
     #[inline]
-    fn read(&self) -> Option<Arc<dyn OpenFile>> {
-        let file = self.file.read().clone();
+    fn pin(&self) -> RwLockReadGuard<'_, Place> {
+        let pinned = self.file.read();
         // Relaxed: a hint for the hand; looked at first, so that readers on many threads do not write it all the time
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
-        file
+        pinned
     }
 
-    /// Its file, unless somebody reads it.
-    fn close(&self) -> Option<Arc<dyn OpenFile>> {
-        let mut file = self.file.write();
-        // clones are made under the read lock alone: one owner now is one owner until this lock is gone
-        file.take_if(|file| Arc::strong_count(file) == 1)
+    /// Its file, unless it is pinned.
+    fn close(&self) -> Place {
+        self.file.try_write().and_then(|mut file| file.take())
     }
 }
 
@@ -206,7 +219,7 @@ impl Seats {
 
     /// Takes a seat for a file that is about to be opened; what was open there comes back, to be closed before. None if
     /// every file is being read.
-    fn empty(&mut self, most: usize) -> Option<Option<Arc<dyn OpenFile>>> {
+    fn empty(&mut self, most: usize) -> Option<Place> {
         if self.taken.len() + self.opening < most {
             self.opening += 1;
             return Some(None);
@@ -230,11 +243,6 @@ impl Seats {
 }
 
 impl Cache {
-    #[inline]
-    fn borrowed(&self, file: Arc<dyn OpenFile>) -> Borrowed<'_> {
-        Borrowed { file, _then: Wake(self) }
-    }
-
     /// A seat for a file that is about to be opened, and room for it.
     fn seat(&self) -> Seat<'_> {
         let mut seats = self.seats.lock();
@@ -273,19 +281,10 @@ impl Cache {
     }
 }
 
-impl Deref for Borrowed<'_> {
-    type Target = dyn OpenFile;
-
-    #[inline]
-    fn deref(&self) -> &Self::Target {
-        &*self.file
-    }
-}
-
 impl Drop for Wake<'_> {
     #[inline]
     fn drop(&mut self) {
-        // the clone's count was changed by a locked operation; it comes before the look at who waits: see the module
+        // a pin goes by a locked operation, which comes before the look at who waits: see the module
         rmw_fence();
         // Relaxed: ordered by the fence
         if self.0.waiting.load(Ordering::Relaxed) != 0 {

@@ -18,11 +18,16 @@ impl Kept {
         Kept { file: OnceLock::new(), opening: Mutex::new(()) }
     }
 
+    /// Reads the open file.
     #[inline]
-    pub(super) fn get(&self, open: impl FnOnce() -> SpillResult<Box<dyn OpenFile>>) -> SpillResult<&dyn OpenFile> {
+    pub(super) fn with<T>(
+        &self,
+        open: impl FnOnce() -> SpillResult<Box<dyn OpenFile>>,
+        read: impl FnOnce(&dyn OpenFile) -> SpillResult<T>,
+    ) -> SpillResult<T> {
         match self.file.get() {
-            Some(file) => Ok(&**file),
-            None => self.open(open),
+            Some(file) => read(&**file),
+            None => read(self.open(open)?),
         }
     }
 

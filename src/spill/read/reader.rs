@@ -64,7 +64,7 @@ impl Reader {
     /// [`SpillError::Io`] if the file cannot be opened.
     pub fn bytes(&self) -> SpillResult<u64> {
         if self.version.get().is_none() {
-            self.with_file(|_| Ok(()), 0)?;
+            self.with_file(|_| Ok(()))?;
         }
         // a file that was opened has its version
         Ok(self.version.get().map_or(0, |version| version.bytes))
@@ -78,9 +78,13 @@ impl Reader {
     /// had to be opened again and is not the same any more. `bytes` may hold anything then.
     #[inline]
     pub fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> SpillResult<()> {
-        let asked = bytes.len();
-        self.with_file(|file| files::read_exact_at(file, bytes, offset), asked)
-            .map_err(|error| self.at_the_end(error, offset, asked))
+        self.with_file(|file| {
+            let asked = bytes.len();
+            match files::read_exact_at(file, bytes, offset) {
+                Ok(()) => Ok(()),
+                Err(error) => Err(self.failed(error, offset, asked)),
+            }
+        })
     }
 
     /// Reads once into the start of `bytes`: how many bytes, 0 at the end of the file. Interrupted reads are repeated.
@@ -91,8 +95,10 @@ impl Reader {
         if offset > i64::MAX as u64 {
             return Ok(0);
         }
-        let asked = bytes.len();
-        self.with_file(|file| uninterrupted(|| file.read_at(bytes, offset)), asked)
+        let asked = bytes.len() as u64;
+        self.with_file(|file| {
+            uninterrupted(|| file.read_at(bytes, offset)).map_err(SpillError::io_of("reading", &self.path, asked))
+        })
     }
 
     /// A sequential reader from the start of the file on, with a position of its own.
@@ -107,31 +113,21 @@ impl Reader {
     }
 
     #[inline]
-    fn with_file<T>(&self, read: impl FnOnce(&dyn OpenFile) -> io::Result<T>, asked: usize) -> SpillResult<T> {
-        let done = match &self.handle {
-            Handle::Kept(kept) => read(kept.get(|| self.open())?),
-            Handle::Lent(lent) => read(&*lent.get(|| self.open())?),
-        };
-        done.map_err(|error| self.failed(error, asked))
-    }
-
-    #[cold]
-    fn failed(&self, source: io::Error, asked: usize) -> SpillError {
-        SpillError::io_of("reading", &self.path, asked as u64)(source)
+    fn with_file<T>(&self, read: impl FnOnce(&dyn OpenFile) -> SpillResult<T>) -> SpillResult<T> {
+        match &self.handle {
+            Handle::Kept(kept) => kept.with(|| self.open(), read),
+            Handle::Lent(lent) => lent.with(|| self.open(), read),
+        }
     }
 
     /// The end of the file is an error of its own. No file reaches beyond [`i64::MAX`], where systems call the offset wrong.
     #[cold]
-    fn at_the_end(&self, error: SpillError, offset: u64, asked_bytes: usize) -> SpillError {
+    fn failed(&self, source: io::Error, offset: u64, asked_bytes: usize) -> SpillError {
         let beyond = offset.saturating_add(asked_bytes as u64) > i64::MAX as u64;
-        match error {
-            SpillError::Io { what: "reading", source, .. }
-                if beyond || source.kind() == io::ErrorKind::UnexpectedEof =>
-            {
-                SpillError::End { path: self.path.clone(), offset, asked_bytes }
-            }
-            error => error,
+        if beyond || source.kind() == io::ErrorKind::UnexpectedEof {
+            return SpillError::End { path: self.path.clone(), offset, asked_bytes };
         }
+        SpillError::io_of("reading", &self.path, asked_bytes as u64)(source)
     }
 
     fn open(&self) -> SpillResult<Box<dyn OpenFile>> {
