@@ -3,6 +3,8 @@
 
 #[path = "../common/faults.rs"]
 mod faults;
+mod merges;
 mod quota;
 mod records;
+mod runs;
 mod spool;
