@@ -6,9 +6,11 @@ mod common;
 #[path = "../common/faults.rs"]
 mod faults;
 mod folder;
+mod merges;
 mod power;
 mod publish;
 mod quota;
 mod reads;
 mod records;
+mod runs;
 mod spool;
