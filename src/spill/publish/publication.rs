@@ -18,8 +18,8 @@ use std::sync::Arc;
 /// removed with all that is in it, and so are the folders that were created above it.
 ///
 /// One publication at a time to a place: a second one that comes to its commit while the first is in its own is refused.
-/// What is dropped or refused cannot be committed again, so no file is ever synced twice; whatever it was made from has to
-/// stay until `commit` has returned `Ok`.
+/// A sync that failed cannot be asked for again, so no file is ever synced twice; whatever it was made from has to stay until
+/// `commit` has returned `Ok`.
 ///
 /// Its list of files is not charged to anybody: a name and two words a file. Every call may block.
 ///
@@ -47,6 +47,7 @@ pub struct Publication {
     parents: Parents,
     place: Place,
     replace: bool,
+    stage: Stage,
     syncs: Syncs,
     files: Arc<dyn Files>,
 }
@@ -57,6 +58,16 @@ struct Member {
     name: PathBuf,
     /// None: opened again for its sync.
     file: Option<Box<dyn OpenFile>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Files come.
+    Open,
+    /// All are there and synced; their handles are closed.
+    Synced,
+    /// A sync has failed, or was not wanted to go on: nothing is synced again.
+    Over,
 }
 
 fn refused(what: &'static str, path: &Path, why: &'static str) -> SpillError {
@@ -114,6 +125,7 @@ impl Publication {
             parents,
             place,
             replace: false,
+            stage: Stage::Open,
             syncs,
             files,
         })
@@ -139,6 +151,9 @@ impl Publication {
 
     fn path_of(&self, name: &Path) -> SpillResult<PathBuf> {
         let path = self.path().join(name);
+        if self.stage != Stage::Open {
+            return Err(refused("adding", &path, "the publication is complete"));
+        }
         match name.parent() {
             Some(parent) if name.components().all(|part| matches!(part, Component::Normal(_))) => {
                 if parent.as_os_str().is_empty() || self.folders.iter().any(|folder| folder == parent) {
@@ -192,7 +207,28 @@ impl Publication {
         self.add(name, Some(file))
     }
 
-    /// Makes it what is at the place. `go_on` is asked before each sync, and last before the step that cannot be stopped.
+    /// Syncs what is in it, so that only the step itself is left. Nothing can be added any more, and all handles are closed;
+    /// what was written may be read back before it is published. `go_on` is asked before each sync. With
+    /// [`SyncPolicy::None`] it only looks whether everything was added.
+    ///
+    /// # Errors
+    /// What `go_on` says; [`SpillError::Io`] for the first call that failed, and for a file in the folder that was not added,
+    /// or was twice. There is no second try: every later call says so.
+    pub fn sync<E: From<SpillError>>(&mut self, mut go_on: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Open => {
+                self.check()?;
+                self.sync_all(&mut go_on)?;
+            }
+            Stage::Synced => {}
+            Stage::Over => return Err(refused("syncing", self.path(), "an earlier try has failed").into()),
+        }
+        self.stage = Stage::Synced;
+        Ok(())
+    }
+
+    /// Makes it what is at the place; what is not [synced](Publication::sync) yet is before that. `go_on` is asked before
+    /// each sync, and last before the step that cannot be stopped.
     ///
     /// What fails after that step is undone: the parent's sync. What was replaced is removed at the end; what cannot be is
     /// warned of and [counted](Published::left_behind), as the new content is in its place.
@@ -202,7 +238,6 @@ impl Publication {
     /// was twice, and for a place that is not empty or not a folder. The place is as it was, and nothing temporary stays; what
     /// of that cannot be done is warned of.
     pub fn commit<E: From<SpillError>>(mut self, mut go_on: impl FnMut() -> Result<(), E>) -> Result<Published, E> {
-        self.check()?;
         self.sync(&mut go_on)?;
         go_on()?;
         let (files, new, place) = (&*self.files, self.folder.path(), &self.place);
@@ -247,7 +282,7 @@ impl Publication {
     }
 
     /// Files, then folders, the innermost first.
-    fn sync<E: From<SpillError>>(&mut self, go_on: &mut impl FnMut() -> Result<(), E>) -> Result<(), E> {
+    fn sync_all<E: From<SpillError>>(&mut self, go_on: &mut impl FnMut() -> Result<(), E>) -> Result<(), E> {
         let members = std::mem::take(&mut self.members);
         if !self.syncs.wanted() {
             return Ok(());

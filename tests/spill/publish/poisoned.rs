@@ -1,6 +1,8 @@
 //! B51: what a failed sync means.
 use super::{ALL, Case};
 use crate::faults::{EIO, Fault};
+use plimsoll::spill::SpillError;
+use plimsoll::spill::publish::{Publication, SyncPolicy};
 use std::collections::BTreeSet;
 
 /// B51: the first sync of each file and folder fails, the next would say that all is well.
@@ -58,4 +60,41 @@ fn a_name_that_is_not_known_to_be_durable_is_taken_back() {
             assert_eq!(case.tree(), case.before(), "{shape:?}");
         }
     }
+}
+
+/// B51: the publication itself remembers, whatever is asked of it afterwards.
+#[test]
+fn after_a_failed_sync_a_publication_says_so_for_ever() {
+    let case = Case::new(super::Shape::Exchanged);
+    let mut publication = case.written(SyncPolicy::Final).unwrap();
+    case.faults.set(Fault::At(case.faults.calls().len() + 3, EIO));
+    let sync = |publication: &mut Publication| publication.sync(|| Ok::<(), SpillError>(())).unwrap_err();
+    assert_eq!(sync(&mut publication).io_error().unwrap().raw_os_error(), Some(EIO));
+    let syncs = case.faults.count("sync");
+    let path = publication.path().to_owned();
+    for _ in 0..2 {
+        let error = sync(&mut publication).to_string();
+        assert_eq!(error, format!("syncing {}: an earlier try has failed", path.display()));
+    }
+    assert!(publication.write("more", b"x").unwrap_err().to_string().ends_with(": the publication is complete"));
+    let error = publication.commit(|| Ok::<(), SpillError>(())).unwrap_err();
+    assert!(error.to_string().ends_with(": an earlier try has failed"), "{error}");
+    assert_eq!((case.faults.count("sync"), case.tree()), (syncs, case.before()));
+}
+
+/// What is synced can be read before it is published, and only the step and the parent's sync are left.
+#[test]
+fn a_publication_can_be_synced_first_and_committed_later() {
+    let case = Case::new(super::Shape::Exchanged);
+    let mut publication = case.written(SyncPolicy::Final).unwrap();
+    for _ in 0..2 {
+        publication.sync(|| Ok::<(), SpillError>(())).unwrap();
+    }
+    assert_eq!((case.faults.count("sync"), case.faults.count("sync folder")), (4, 2));
+    assert!(std::fs::read(publication.path().join("manifest")).is_ok());
+    assert!(publication.create_folder("more").is_err() && publication.add("a", None).is_err());
+    let published = publication.commit(|| Ok::<(), SpillError>(())).unwrap();
+    assert_eq!((published.synced_files, published.synced_folders), (4, 3));
+    assert_eq!((case.faults.count("sync"), case.faults.count("sync folder")), (4, 3));
+    assert_eq!(case.tree(), case.after());
 }

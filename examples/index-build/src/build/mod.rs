@@ -12,7 +12,7 @@
 //! | `hard`, `turns`, `room`, `safe_point` | under a hard limit: sizes, who waits, where a batch asks for what |
 //! | `outcome` | what the batches came to, and which failure is told |
 //! | `explain` | why writers were asked to spill |
-//! | `publish` | the files of the new index, and the one step that makes it the index |
+//! | `publish` | the files of the new index, written and synced |
 //! | `process` | processor time and resident memory |
 mod admission;
 mod batch;
@@ -163,18 +163,24 @@ fn run<M: Mode>(
         index.write(explained::FILE_NAME, &bytes)?;
     }
     let go_on = || shared::signalled(&watch.signal);
-    let published = publish::publish(index, &manifest.to_bytes(), files, go_on)?;
-    let seconds = start.elapsed().as_secs_f64();
-    let cpu = process::seconds();
+    publish::complete(&mut index, &manifest.to_bytes(), files, go_on)?;
+    let complete = (start.elapsed(), process::seconds());
     drop((kept, mode));
+    // read back before it is the index, as whatever fails after that cannot leave the old one; the clock stands still
+    let distinct_terms = query::distinct_terms(index.path())?;
+    let index_sha256 = manifest::index_sha256(index.path())?;
+    let (commit, commit_cpu) = (Instant::now(), process::seconds());
+    let published = index.commit::<Error>(go_on)?;
+    let seconds = (complete.0 + commit.elapsed()).as_secs_f64();
+    let end_cpu = process::seconds();
+    let cpu = (complete.1.0 + end_cpu.0 - commit_cpu.0, complete.1.1 + end_cpu.1 - commit_cpu.1);
 
-    let path = target.path();
     let stats = limiter.as_ref().map(GlobalMemoryLimiter::stats).unwrap_or_default();
     Ok(BuildReport {
         documents: manifest.documents,
         skipped_documents: manifest.skipped_documents,
         tokens: manifest.tokens,
-        distinct_terms: query::distinct_terms(&path)?,
+        distinct_terms,
         postings: manifest.postings,
         input_bytes: manifest.input_bytes,
         index_bytes: manifest.index_bytes(),
@@ -211,7 +217,7 @@ fn run<M: Mode>(
         lag_bound_bytes: limiter.as_ref().map(|_| samples.lag_bound_bytes),
         held_at_end_bytes: limiter.as_ref().map_or(0, GlobalMemoryLimiter::held_bytes),
         published_at_end_bytes: limiter.as_ref().map_or(0, GlobalMemoryLimiter::published_bytes),
-        index_sha256: manifest::index_sha256(&path)?,
+        index_sha256,
         explain,
     })
 }

@@ -1,8 +1,8 @@
-//! Makes the new index the index: every file of it goes into a publication of the library, which is committed.
+//! The files of the new index go into a publication of the library, which makes it the index.
 use crate::error::{Error, Result};
 use crate::manifest::FILE_NAME;
 use plimsoll::spill::files::OpenFile;
-use plimsoll::spill::publish::{Publication, Published};
+use plimsoll::spill::publish::Publication;
 use std::fs::File;
 
 /// A file of the index, with the handle that wrote it while there are not too many.
@@ -12,16 +12,17 @@ pub(super) struct Written {
     pub(super) file: Option<File>,
 }
 
-/// Writes the manifest and commits. `go_on` is asked one last time before the step that cannot be stopped.
-pub(super) fn publish(
-    mut publication: Publication,
+/// Writes the manifest and syncs everything: the index can be read where it is, and only the step that makes it the index
+/// is left.
+pub(super) fn complete(
+    publication: &mut Publication,
     manifest: &[u8],
     files: Vec<Written>,
     go_on: impl Fn() -> Result<()>,
-) -> Result<Published> {
+) -> Result<()> {
     publication.write(FILE_NAME, manifest)?;
     for Written { name, file } in files {
         publication.add(name, file.map(|file| Box::new(file) as Box<dyn OpenFile>))?;
     }
-    publication.commit::<Error>(go_on)
+    publication.sync::<Error>(go_on)
 }
