@@ -21,7 +21,8 @@ use super::reader::Reader;
 use crate::spill::SpillResult;
 use crate::spill::files::{Files, OpenFile};
 use crate::sync::{
-    AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, RwLock, RwLockReadGuard, fence, rmw_fence,
+    AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, RwLock, RwLockReadGuard, fence, mutant,
+    rmw_fence,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -262,7 +263,9 @@ impl Cache {
     fn wait<T>(&self, mut seats: MutexGuard<'_, Seats>, mut ready: impl FnMut(&mut Seats) -> Option<T>) -> T {
         // Relaxed: the fence orders it before the look at the seats; see the module
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        if !mutant("wait_unordered") {
+            fence(Ordering::SeqCst);
+        }
         let found = loop {
             if let Some(found) = ready(&mut seats) {
                 break found;

@@ -95,9 +95,9 @@ impl Reader {
         if offset > i64::MAX as u64 {
             return Ok(0);
         }
-        let asked = bytes.len() as u64;
         self.with_file(|file| {
-            uninterrupted(|| file.read_at(bytes, offset)).map_err(SpillError::io_of("reading", &self.path, asked))
+            let asked = bytes.len() as u64;
+            uninterrupted(|| file.read_at(bytes, offset)).map_err(|error| self.io(error, asked))
         })
     }
 
@@ -127,7 +127,12 @@ impl Reader {
         if beyond || source.kind() == io::ErrorKind::UnexpectedEof {
             return SpillError::End { path: self.path.clone(), offset, asked_bytes };
         }
-        SpillError::io_of("reading", &self.path, asked_bytes as u64)(source)
+        self.io(source, asked_bytes as u64)
+    }
+
+    #[cold]
+    fn io(&self, source: io::Error, asked_bytes: u64) -> SpillError {
+        SpillError::io_of("reading", &self.path, asked_bytes)(source)
     }
 
     fn open(&self) -> SpillResult<Box<dyn OpenFile>> {
