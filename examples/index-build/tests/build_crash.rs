@@ -8,8 +8,14 @@ use index_build::manifest::{FILE_NAME, Manifest, index_sha256};
 use index_build::options::{BuildOptions, Sync};
 use index_build::query::Index;
 use index_build::segment::{Decoder, Segment};
+use plimsoll::spill::files::system;
+use plimsoll::spill::read::Reader;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+fn reader(path: PathBuf) -> Reader {
+    Reader::new(system(), path)
+}
 
 /// A folder with an index of several segments.
 fn indexed() -> (tempfile::TempDir, BuildOptions) {
@@ -38,7 +44,7 @@ fn a_damaged_manifest_is_named_and_the_segments_stay_readable() {
         }
         assert!(matches!(index_sha256(index), Err(Error::Corrupt { path: told, .. }) if told == path));
         for entry in &manifest.segments {
-            let segment = Segment::open(index, entry.number, false).unwrap();
+            let segment = Segment::open(index, entry.number, &reader).unwrap();
             let documents = (segment.number(), segment.documents());
             assert_eq!(documents, (entry.number, entry.documents));
             let field = segment.field("text").unwrap();
@@ -72,7 +78,7 @@ fn a_file_that_the_manifest_names_and_is_not_there_is_named() {
         }
         let error = Index::open(&options.index).map(drop).unwrap_err();
         assert!(error.exit_code() == 1 && error.to_string().contains(&name), "{damage}: {error}");
-        Segment::open(&options.index, 0, false).unwrap();
+        Segment::open(&options.index, 0, &reader).unwrap();
     }
 }
 

@@ -24,7 +24,7 @@ fn a_hundred_positioned_reads_use_one_open() {
             assert_eq!(bytes, expected);
         }
         assert_eq!(reader.opens(), 1);
-        assert_eq!([faults.count("open"), faults.count("identity"), faults.count("read")], [1, 1, 100]);
+        assert_eq!([faults.count("open"), faults.count("version"), faults.count("read")], [1, 1, 100]);
         assert_eq!(faults.calls().len(), 102, "nothing else is asked of the system");
         assert_eq!((reader.bytes().unwrap(), faults.calls().len()), (700, 102));
     }
