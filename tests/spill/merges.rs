@@ -79,7 +79,7 @@ fn merge_with_few_descriptors() {
                 let mut count = Count::default();
                 let mut spool = Spool::new(folder, &format!("t{thread}"));
                 // one thread has them all; the others' merges are beside it
-                let runs = if thread == 0 { RUNS } else { 150 };
+                let runs = if thread == 0 { RUNS } else { 40 };
                 for number in 0..runs {
                     write(&mut spool, 64 << 10, &run(number), &mut count).unwrap();
                 }
