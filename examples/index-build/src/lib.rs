@@ -6,7 +6,7 @@
 //! | [`input`] | files, batches cut from the input alone, documents, JSON lines |
 //! | [`token`] | what a token is |
 //! | [`writer`] | one field of one batch in memory: vocabulary, posting arena |
-//! | [`run`] | spilled runs and their bounded merge |
+//! | [`run`] | spilled runs, by plimsoll's spool and merge |
 //! | [`segment`] | the files of a segment: written once, read by position |
 //! | [`manifest`], [`explained`] | what an index folder holds: the index, and why its writers spilled |
 //! | [`build`] | threads, admission, spills, publish |
