@@ -6,6 +6,7 @@ use plimsoll::spill::files;
 use plimsoll::spill::publish::{self, Publication, SyncPolicy};
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,7 +30,7 @@ impl Temporary {
             match fs::create_dir(&path) {
                 Ok(()) => return Ok(Temporary { path }),
                 // a process that had this number was killed
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(Error::io("creating", &path)(error)),
             }
         }
@@ -96,9 +97,9 @@ impl Target {
                 }
                 if replaces && let Err(error) = Manifest::read(index) {
                     let why = match error {
-                        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                            "it has no manifest".into()
-                        }
+                        Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => "it has no manifest".into(),
+                        // it may be one, and cannot be looked at now
+                        Error::Io { ref source, .. } if source.kind() != ErrorKind::IsADirectory => return Err(error),
                         error => error.to_string(),
                     };
                     return Err(Error::Usage(format!(
@@ -111,7 +112,7 @@ impl Target {
             Err(_) if fs::read_link(index).is_ok() => {
                 return Err(Error::Usage(format!("--index {shown} is a link that leads nowhere")));
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => (index.to_owned(), false),
+            Err(error) if error.kind() == ErrorKind::NotFound => (index.to_owned(), false),
             Err(error) => return Err(Error::io("reading", index)(error)),
         };
         let Some(name) = real.file_name().map(OsString::from) else {
