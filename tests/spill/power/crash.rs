@@ -5,6 +5,9 @@ use plimsoll::spill::publish::present;
 use std::collections::HashSet;
 use std::path::Path;
 
+/// What the next process does.
+pub(super) type Again<'a> = &'a dyn Fn(&Disk) -> SpillResult<()>;
+
 /// Changes of names whose folder was not synced after them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Names {
@@ -72,7 +75,7 @@ pub(super) fn violations(
     place: &str,
     old: Option<&Tree>,
     new: &Tree,
-    again: Option<&dyn Fn(&Disk) -> SpillResult<()>>,
+    again: Option<Again<'_>>,
 ) -> (usize, Vec<String>) {
     let (durable, log, exchange) = {
         let state = disk.state();
