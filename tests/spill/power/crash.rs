@@ -5,6 +5,9 @@ use plimsoll::spill::publish::present;
 use std::collections::HashSet;
 use std::path::Path;
 
+/// What the next process does.
+pub(super) type Again<'a> = &'a dyn Fn(&Disk) -> SpillResult<()>;
+
 /// Changes of names whose folder was not synced after them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Names {

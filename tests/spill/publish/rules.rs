@@ -136,3 +136,38 @@ fn links_in_what_is_replaced_are_removed_and_not_followed() {
     assert_eq!(case.tree(), case.after());
     assert!(outside.path().join("precious").exists());
 }
+
+/// Many at once: each is published whole or told that another is in the way, and nobody's folder is swept away.
+#[test]
+fn publications_at_the_same_time_end_with_one_of_them_whole() {
+    let case = Case::new(Shape::Exchanged);
+    let publish = |number: usize| -> SpillResult<()> {
+        let mut publication = begin(&case.place()).replacing(true);
+        for name in ["a", "b", "c"] {
+            publication.write(name, number.to_string().as_bytes())?;
+        }
+        commit(publication)
+    };
+    let published: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|thread| {
+                scope.spawn(move || {
+                    let done = |round: &usize| match publish(thread * 100 + round) {
+                        Ok(()) => true,
+                        Err(error) => {
+                            assert!(error.to_string().ends_with(": another process is replacing it"), "{error}");
+                            false
+                        }
+                    };
+                    (0..25).filter(done).count()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert!(published > 0);
+    let tree = case.tree();
+    let contents: Vec<_> = tree.values().flatten().collect();
+    assert!(contents.len() == 3 && contents.windows(2).all(|pair| pair[0] == pair[1]), "{tree:?}");
+    assert_eq!(tree.len(), 4, "{tree:?}");
+}

@@ -8,6 +8,7 @@ use plimsoll::spill::publish::{self, Publication, SyncPolicy};
 use plimsoll::spill::{OnRam, SpillError, SpillFolder};
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The index folder of a build.
@@ -42,9 +43,9 @@ impl Target {
                 }
                 if replaces && let Err(error) = Manifest::read(index) {
                     let why = match error {
-                        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                            "it has no manifest".into()
-                        }
+                        Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => "it has no manifest".into(),
+                        // it may be one, and cannot be looked at now
+                        Error::Io { ref source, .. } if source.kind() != ErrorKind::IsADirectory => return Err(error),
                         error => error.to_string(),
                     };
                     return Err(Error::Usage(format!(
@@ -57,7 +58,7 @@ impl Target {
             Err(_) if fs::read_link(index).is_ok() => {
                 return Err(Error::Usage(format!("--index {shown} is a link that leads nowhere")));
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => (index.to_owned(), false),
+            Err(error) if error.kind() == ErrorKind::NotFound => (index.to_owned(), false),
             Err(error) => return Err(Error::io("reading", index)(error)),
         };
         let Some(name) = real.file_name().map(OsString::from) else {
