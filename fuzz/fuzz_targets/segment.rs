@@ -58,7 +58,7 @@ fn walk(folder: &Path) -> Result<[u64; 3]> {
             assert!(before.as_deref().is_none_or(|before| before < terms.term()), "terms ascend");
             before = Some(terms.term().to_vec());
             counts[0] += 1;
-            if counts[0] % 16 == 1 {
+            if counts[0] % 100 == 1 {
                 segment.look_up(field, terms.term(), &mut other)?;
             }
             postings.start(&terms.info())?;
@@ -93,10 +93,10 @@ fn whole() -> &'static (Files, [u64; 3]) {
         let mut writer = SegmentWriter::create(folder.path(), 3).expect("created");
         for field in ["a", "b"] {
             writer.begin_field(field).expect("in order");
-            for term in 0..700u32 {
+            for term in 0..300u32 {
                 writer.begin_term(format!("term {term:05}").as_bytes()).expect("in order");
                 counts[0] += 1;
-                for document in (0..4_000).filter(|document| document % (term * term + 1) == 0) {
+                for document in (0..1_000).filter(|document| document % (term * term + 1) == 0) {
                     counts[1] += 1;
                     for position in 0..=(document + term) % 3 {
                         counts[2] += 1;
@@ -105,10 +105,17 @@ fn whole() -> &'static (Files, [u64; 3]) {
                 }
                 writer.end_term().expect("written");
             }
-            writer.end_field(4_000).expect("written");
+            writer.begin_term(b"to the second page").expect("in order");
+            for position in 0..40_000u32 {
+                writer.occurrence(7, position * 256 - position % 200).expect("in order");
+            }
+            writer.end_term().expect("written");
+            counts = [counts[0] + 1, counts[1] + 1, counts[2] + 40_000];
+            writer.end_field(1_000).expect("written");
         }
-        writer.finish(4_000).expect("written");
+        writer.finish(1_000).expect("written");
         let files = Part::ALL.map(|part| std::fs::read(folder.path().join(part_name(3, part))).expect("a file"));
+        assert!(files[2].len() > PAGE_BYTES + FOOTER_BYTES, "more than one page");
         assert_eq!(read(&files).expect("as it was written"), counts);
         (files, counts)
     })
