@@ -1,11 +1,16 @@
 //! The spill folder of the library: runs, merges, publishing, positioned reads.
 #![expect(clippy::unwrap_used, reason = "a test may fail by a panic")]
 
+mod calls;
 #[path = "../common/mod.rs"]
 mod common;
+mod earmarks;
 #[path = "../common/faults.rs"]
 mod faults;
 mod folder;
+mod full;
+mod merges;
 mod quota;
 mod records;
+mod runs;
 mod spool;

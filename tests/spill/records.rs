@@ -25,7 +25,7 @@ impl Default for Count {
 }
 
 /// An error as a limiter makes it.
-fn refusal() -> ReserveError {
+pub(crate) fn refusal() -> ReserveError {
     let limiter = GlobalMemoryLimiter::builder().hard_limit_bytes(1 << 20).build().unwrap();
     limiter.reporter("full").try_charge(2 << 20).unwrap_err()
 }

@@ -115,9 +115,15 @@ impl RunList {
         run
     }
 
-    /// Puts the runs of `newer` behind these.
+    /// Puts the runs of `newer` behind these. A piece that has room is filled first, so that lists that are put together
+    /// again and again take no more pieces than they need.
     pub(in crate::spill) fn append(&mut self, newer: &mut RunList) {
         self.trim();
+        while !self.is_full()
+            && let Some(run) = newer.pop_oldest()
+        {
+            self.push(run);
+        }
         self.pieces.append(&mut newer.pieces);
         self.len += std::mem::take(&mut newer.len);
     }

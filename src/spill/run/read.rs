@@ -101,13 +101,13 @@ impl RunReader {
 
     /// What a reader of `run` takes in bytes.
     pub fn bytes_for(run: &Run) -> usize {
-        room(run) + run.longest + size_of::<RunReader>()
+        (room(run) + size_of::<RunReader>()).saturating_add(run.longest)
     }
 
     /// The most that a reader takes in bytes, for blocks and keys of at most so many bytes.
     pub fn most_bytes(block_bytes: usize, longest_key_bytes: usize) -> usize {
         let block_bytes = block_bytes.clamp(LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES);
-        block_bytes + BLOCK_HEADER_BYTES + longest_key_bytes + size_of::<RunReader>()
+        (block_bytes + BLOCK_HEADER_BYTES + size_of::<RunReader>()).saturating_add(longest_key_bytes)
     }
 
     /// What the reader takes in bytes, itself included, from its first day to its last.

@@ -18,7 +18,7 @@ use plimsoll::spill::RunReader;
 use plimsoll::spill::run::key_buffer_bytes;
 use plimsoll::{Bytes, KIB, MIB};
 
-/// What a field of a batch takes but for its writer: its place in lists, its reporter, a few runs.
+/// What a field of a batch takes but for its writer: its place in lists, its reporter, its spool with a few runs.
 const FIELD_BYTES: usize = 3 * KIB;
 /// Buffers of the tokenizer, lists of runs, the catalogue of a segment, beside what is said by name.
 const SLACK_BYTES: usize = 24 * KIB;

@@ -35,9 +35,12 @@ impl<M: Mode> Building<'_, '_, M> {
         Error::Failed(self.refusal(&format!("batch {}, {what}", self.batch.number), never))
     }
 
-    /// Whether what is charged would be more than the fixed part with these bytes: they stay while the batch waits.
+    /// Whether what is charged would be more than the fixed part with these bytes, and with what the lists of runs grow by
+    /// when the batch spills before it waits: they stay while it does.
     fn beyond_fixed(&self, bytes: usize) -> bool {
-        self.turn.as_ref().is_some_and(|turn| self.account.charged_bytes() + bytes > turn.fixed_bytes)
+        let Some(turn) = &self.turn else { return false };
+        let lists: usize = self.fields.iter().map(Field::list_growth_bytes).sum();
+        self.account.charged_bytes() + lists + bytes > turn.fixed_bytes
     }
 
     /// The fixed part.
