@@ -1,16 +1,34 @@
 //! The one shim for synchronisation, and the only file that knows loom. Everything else takes atomics, locks and fences
 //! from here; statistics alone use std's atomics (`telemetry`), so that they do not multiply what a model explores.
 //!
-//! Both sides have the same shape: locks as parking_lot has them (a guard, no `Result`), `own_load` for the single
-//! writer of a word, `light_fence` for the cheap side of the process-wide barrier, `rmw_fence` for the side that has
-//! just done a locked operation, `process_barrier` for the expensive side.
+//! Both sides have the same shape: locks as parking_lot has them (a guard, no `Result`; a wait takes the guard and gives
+//! it back), `own_load` for the single writer of a word, `light_fence` for the cheap side of the process-wide barrier,
+//! `rmw_fence` for the side that has just done a locked operation, `process_barrier` for the expensive side.
 
 pub(crate) use imp::*;
 
 #[cfg(not(all(test, loom)))]
 mod imp {
+    #[cfg(feature = "spill")]
+    pub(crate) use parking_lot::RwLockReadGuard;
     pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+
+    /// Wakes who waits for something that a mutex guards.
+    #[cfg(feature = "spill")]
+    #[derive(Debug, Default)]
+    pub(crate) struct Condvar(parking_lot::Condvar);
+
+    #[cfg(feature = "spill")]
+    impl Condvar {
+        pub(crate) fn wait<'a, T>(&self, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(&mut guard);
+            guard
+        }
+        pub(crate) fn notify_all(&self) {
+            self.0.notify_all();
+        }
+    }
 
     /// Cells whose windows are closed under one barrier: owners wait meanwhile, so not too many.
     pub(crate) const BATCH: usize = 64;
@@ -60,6 +78,8 @@ mod imp {
 mod imp {
     use crate::tests::loom::mutant;
     pub(crate) use loom::sync::MutexGuard;
+    #[cfg(feature = "spill")]
+    pub(crate) use loom::sync::RwLockReadGuard;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
     /// Each cell by itself, so that a model sees what happens between two batches.
@@ -80,6 +100,20 @@ mod imp {
         }
     }
 
+    #[cfg(feature = "spill")]
+    #[derive(Debug, Default)]
+    pub(crate) struct Condvar(loom::sync::Condvar);
+
+    #[cfg(feature = "spill")]
+    impl Condvar {
+        pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(guard).expect("a panic ends the model")
+        }
+        pub(crate) fn notify_all(&self) {
+            self.0.notify_all();
+        }
+    }
+
     #[derive(Debug)]
     pub(crate) struct RwLock<T>(loom::sync::RwLock<T>);
 
@@ -92,6 +126,10 @@ mod imp {
         }
         pub(crate) fn write(&self) -> loom::sync::RwLockWriteGuard<'_, T> {
             self.0.write().expect("a panic ends the model")
+        }
+        #[cfg(feature = "spill")]
+        pub(crate) fn try_write(&self) -> Option<loom::sync::RwLockWriteGuard<'_, T>> {
+            self.0.try_write().ok()
         }
     }
 

@@ -4,12 +4,14 @@
 use index_build::error::{Error, Result};
 use index_build::segment::{Decoder, Part, Segment, SegmentWriter, part_name};
 use libfuzzer_sys::fuzz_target;
-use plimsoll_fuzz::{Input, most_allocated};
+use plimsoll::spill::read::Reader;
+use plimsoll_fuzz::{Input, Memory, most_allocated};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 type Files = [Vec<u8>; 3];
 
+const FOLDER: &str = "index";
 const HEADER_BYTES: usize = 32;
 const FOOTER_BYTES: usize = 40;
 const PAGE_BYTES: usize = 64 << 10;
@@ -31,23 +33,23 @@ const BYTES_A_BYTE: usize = 24;
 
 /// Reads all of a segment. Answers how many terms, documents and positions.
 fn read(files: &Files) -> Result<[u64; 3]> {
-    // in memory where that can be
-    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
+    let memory = Memory::default();
     for (part, bytes) in Part::ALL.into_iter().zip(files) {
-        std::fs::write(folder.path().join(part_name(3, part)), bytes).expect("a file");
+        memory.put(&Path::new(FOLDER).join(part_name(3, part)), bytes.clone());
     }
-    let (done, most) = most_allocated(|| walk(folder.path()));
+    let memory: Arc<dyn plimsoll::spill::files::Files> = Arc::new(memory);
+    let (done, most) = most_allocated(|| walk(&memory));
     let file_bytes: usize = files.iter().map(Vec::len).sum();
     assert!(most <= BYTES_A_BYTE * file_bytes + BESIDE_BYTES, "{most} bytes allocated for {file_bytes}");
     if let Err(error) = &done {
         let Error::Corrupt { path, .. } = error else { panic!("{error}") };
-        assert!(path.starts_with(folder.path()), "{error}");
+        assert!(path.starts_with(FOLDER), "{error}");
     }
     done
 }
 
-fn walk(folder: &Path) -> Result<[u64; 3]> {
-    let segment = Segment::open(folder, 3, true)?;
+fn walk(files: &Arc<dyn plimsoll::spill::files::Files>) -> Result<[u64; 3]> {
+    let segment = Segment::open(Path::new(FOLDER), 3, &|path| Reader::new(Arc::clone(files), path))?;
     let (mut decoder, mut other) = (Decoder::new()?, Decoder::new()?);
     let mut postings = segment.postings();
     let mut counts = [0; 3];

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// What names files: a directory tree, as the operating system or a test sees it. Every call may block.
 pub trait Files: Debug + Send + Sync {
@@ -127,17 +128,29 @@ pub struct Entry {
     pub is_file: bool,
     /// Length of a file.
     pub bytes: u64,
-    /// Which file or folder it is; none where the system does not say.
-    pub identity: Option<Identity>,
+    /// Which file or folder it is.
+    pub identity: Identity,
 }
 
-/// A file or folder, whatever its name: as long as one is open, no other has the same.
+/// Which file a handle is of: two handles with the same identity are of the same file, and nobody wrote to it between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// The file system.
+    /// The device that it is on; 0 where that cannot be told.
     pub device: u64,
-    /// Its number there.
-    pub number: u64,
+    /// Its number there; 0 where that cannot be told.
+    pub node: u64,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// When it was last written to, where that can be told.
+    pub modified: Option<SystemTime>,
+}
+
+impl Identity {
+    /// Whether both are of the same file, whatever was written to it meanwhile: as long as one is open, no other has its
+    /// number. True where that cannot be told.
+    pub fn is_same_file(&self, other: &Identity) -> bool {
+        self.node == 0 || other.node == 0 || (self.device, self.node) == (other.device, other.node)
+    }
 }
 
 /// An open file. It has no position: every read and write says where, so any number of threads may share it. Closed when
@@ -161,11 +174,13 @@ pub trait OpenFile: Debug + Send + Sync {
     /// What the system says.
     fn bytes(&self) -> io::Result<u64>;
 
-    /// Which file it is; none where the system does not say.
+    /// Which file it is. Without an implementation of its own, the length has to do.
     ///
     /// # Errors
     /// What the system says.
-    fn identity(&self) -> io::Result<Option<Identity>>;
+    fn identity(&self) -> io::Result<Identity> {
+        self.bytes().map(|bytes| Identity { device: 0, node: 0, bytes, modified: None })
+    }
 
     /// Cuts it to `bytes`.
     ///

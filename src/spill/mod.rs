@@ -10,12 +10,14 @@
 //! | [`merge`](mod@merge) | the k-way merge, and passes that bound how many runs are read at once |
 //! | [`OwnedFolder`], [`SpillFolder`] | a folder of a process's own; what dead processes left is swept |
 //! | [`DiskQuota`] | bytes on disk of all spools of a process |
+//! | [`read`] | positioned reads, with other sources to fall back on |
 mod charge;
 mod error;
 pub mod files;
 mod folder;
 pub mod merge;
 mod quota;
+pub mod read;
 pub mod run;
 pub mod spool;
 mod system;

@@ -74,15 +74,9 @@ impl Files for System {
     }
 }
 
-#[cfg(unix)]
-fn identity(metadata: &fs::Metadata) -> Option<Identity> {
-    use std::os::unix::fs::MetadataExt;
-    Some(Identity { device: metadata.dev(), number: metadata.ino() })
-}
-
-#[cfg(not(unix))]
-fn identity(_: &fs::Metadata) -> Option<Identity> {
-    None
+fn identity(metadata: &fs::Metadata) -> Identity {
+    let (device, node) = place(metadata);
+    Identity { device, node, bytes: metadata.len(), modified: metadata.modified().ok() }
 }
 
 #[cfg(target_os = "linux")]
@@ -128,6 +122,17 @@ fn in_memory(_: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
+#[cfg(unix)]
+fn place(metadata: &fs::Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(not(unix))]
+fn place(_: &fs::Metadata) -> (u64, u64) {
+    (0, 0)
+}
+
 impl OpenFile for File {
     #[cfg(unix)]
     #[inline]
@@ -156,7 +161,7 @@ impl OpenFile for File {
         self.metadata().map(|metadata| metadata.len())
     }
 
-    fn identity(&self) -> io::Result<Option<Identity>> {
+    fn identity(&self) -> io::Result<Identity> {
         self.metadata().map(|metadata| identity(&metadata))
     }
 

@@ -186,7 +186,7 @@ impl OpenFile for FaultyFile {
         self.faults.call("length", &self.path)?;
         self.file.bytes()
     }
-    fn identity(&self) -> io::Result<Option<Identity>> {
+    fn identity(&self) -> io::Result<Identity> {
         self.faults.call("identity", &self.path)?;
         self.file.identity()
     }

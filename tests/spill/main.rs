@@ -11,6 +11,7 @@ mod folder;
 mod full;
 mod merges;
 mod quota;
+mod reads;
 mod records;
 mod runs;
 mod spool;

@@ -77,10 +77,10 @@ impl Owner {
     }
 }
 
-/// Whether `path` leads to this open file. Where files have no identity, whether it leads to a file.
+/// Whether `path` leads to this open file. Where that cannot be told, whether it leads to a file.
 pub(super) fn has_the_name(files: &dyn Files, file: &dyn OpenFile, path: &Path) -> io::Result<bool> {
     match uninterrupted(|| files.look(path)) {
-        Ok(entry) => Ok(entry.is_file && entry.identity == uninterrupted(|| file.identity())?),
+        Ok(entry) => Ok(entry.is_file && entry.identity.is_same_file(&uninterrupted(|| file.identity())?)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

@@ -10,9 +10,12 @@
 //! | `deciding` | who crosses the line walks; a notification during a decision |
 //! | `spills` | a request against begin, finish, abort and leaving |
 //! | `workspaces` | a drop elsewhere against an attempt here |
+//! | `descriptors` (feature `spill`) | who waits for a descriptor against who lets go of one |
 
 mod cells;
 mod deciding;
+#[cfg(feature = "spill")]
+mod descriptors;
 mod limits;
 mod spills;
 mod windows;

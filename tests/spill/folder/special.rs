@@ -106,7 +106,7 @@ impl OpenFile for SpecialFile {
     fn bytes(&self) -> io::Result<u64> {
         self.file.bytes()
     }
-    fn identity(&self) -> io::Result<Option<Identity>> {
+    fn identity(&self) -> io::Result<Identity> {
         self.file.identity()
     }
     fn cut(&self, bytes: u64) -> io::Result<()> {

@@ -1,14 +1,18 @@
 //! An index folder: the manifest and the segments that it names, opened together and checked against each other.
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plimsoll::spill::files::system;
+use plimsoll::spill::read::{Descriptors, Reader};
 
 use crate::error::{Error, Result};
 use crate::manifest::{self, Manifest};
 use crate::segment::{Part, Segment};
 use plimsoll::spill::merge::most_open_files;
 
-/// Up to so many segments keep their three files open, fewer where few files may be open; above, a file is opened for each
-/// read, so that an index of any number of segments can be read under any limit.
-const KEEP_OPEN: usize = 64;
+/// So many files of an index are open at once, fewer where few may be. An index within that keeps its files open; the files
+/// of a larger one take turns, so that an index of any number of segments can be read under any limit.
+const MOST_OPEN: usize = 512;
 /// Of the limit, what is left to everything else.
 const OTHER_FILES: usize = 32;
 
@@ -27,13 +31,23 @@ impl Index {
     /// [`Error::Io`] if a file that the manifest names cannot be read; [`Error::Corrupt`] if a file is damaged, or not what
     /// the manifest says.
     pub fn open(dir: &Path) -> Result<Index> {
+        Index::open_with(dir, most_open_files().saturating_sub(OTHER_FILES).clamp(1, MOST_OPEN))
+    }
+
+    /// The same with at most so many files open at once.
+    pub(crate) fn open_with(dir: &Path, most_open: usize) -> Result<Index> {
         let manifest = Manifest::read(dir)?;
-        let most = most_open_files().saturating_sub(OTHER_FILES) / Part::ALL.len();
-        let keep_open = manifest.segments.len() <= KEEP_OPEN.min(most);
+        let files = system();
+        let descriptors = Descriptors::new(Arc::clone(&files), most_open);
+        let keep_open = manifest.segments.len() <= most_open / Part::ALL.len();
+        let reader = |path: PathBuf| match keep_open {
+            true => Reader::new(Arc::clone(&files), path),
+            false => descriptors.reader(path),
+        };
         let mut segments = Vec::with_capacity(manifest.segments.len());
         let (mut tokens, mut postings) = (0u64, 0u64);
         for entry in &manifest.segments {
-            let segment = Segment::open(dir, entry.number, keep_open)?;
+            let segment = Segment::open(dir, entry.number, &reader)?;
             let corrupt = |why: String| Error::Corrupt { path: segment.path().to_owned(), offset: 0, why };
             for (part, file) in Part::ALL.into_iter().zip(&entry.files) {
                 let bytes = segment.part_bytes(part);
@@ -75,6 +89,11 @@ impl Index {
     /// The segments in the order of their documents.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
+    }
+
+    /// How often files of the segments were opened: once each, unless there are too many to keep them open.
+    pub fn opens(&self) -> u64 {
+        self.segments.iter().map(Segment::opens).sum()
     }
 
     /// The catalogs of all segments, by capacity; the manifest (some hundred bytes a segment) is not counted.

@@ -154,23 +154,55 @@ fn an_empty_index_answers_with_nothing() {
     }
 }
 
+/// How many files of the index this process has open.
+#[cfg(target_os = "linux")]
+fn open_files(dir: &tempfile::TempDir) -> usize {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| {
+        let target = std::fs::read_link(entry.unwrap().path()).ok()?;
+        target.starts_with(dir.path()).then_some(())
+    });
+    open.count()
+}
+
+/// 400 documents, each a segment of its own.
+fn many_segments() -> tempfile::TempDir {
+    let lines: Vec<String> = (0..400).map(|i| format!("shared shared w{i}")).collect();
+    text_index(&lines.iter().map(String::as_str).collect::<Vec<_>>(), 1)
+}
+
+fn ask_many(index: &Index) {
+    assert_eq!(index.query(None, &Query::Term("shared".into()), 0).unwrap().df, 400);
+    assert_eq!(index.query(None, &Query::Phrase("shared w7".into()), 1).unwrap().ids, [7]);
+    assert_eq!(index.distinct_terms(|_| {}).unwrap(), 401);
+}
+
 // B44: an index of more segments than a process may open files for is read all the same.
 #[test]
 fn many_segments_need_few_open_files() {
-    let lines: Vec<String> = (0..400).map(|i| format!("shared w{i}")).collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let dir = text_index(&lines, 1);
-    let index = Index::open(dir.path()).unwrap();
-    #[cfg(target_os = "linux")]
-    {
-        let open = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| {
-            let target = std::fs::read_link(entry.unwrap().path()).ok()?;
-            target.starts_with(dir.path()).then_some(())
-        });
-        assert_eq!(open.count(), 0, "no file of the index stays open");
+    let dir = many_segments();
+    for most in [1, 7, 512] {
+        let index = Index::open_with(dir.path(), most).unwrap();
+        ask_many(&index);
+        #[cfg(target_os = "linux")]
+        assert_eq!(open_files(&dir), most);
+        assert!(index.opens() > 1_200, "their files take turns");
     }
-    assert_eq!(index.query(None, &Query::Term("shared".into()), 0).unwrap().df, 400);
-    assert_eq!(index.distinct_terms(|_| {}).unwrap(), 401);
+    ask_many(&Index::open(dir.path()).unwrap());
+    #[cfg(target_os = "linux")]
+    assert_eq!(open_files(&dir), 0, "an index that is dropped closes its files");
+}
+
+/// Within the limit a file is opened once, when the index is opened, and no read opens one.
+#[test]
+fn a_read_opens_no_file() {
+    let dir = many_segments();
+    let index = Index::open_with(dir.path(), 1_200).unwrap();
+    assert_eq!(index.opens(), 1_200);
+    ask_many(&index);
+    std::thread::scope(|scope| {
+        (0..4).for_each(|_| drop(scope.spawn(|| ask_many(&index))));
+    });
+    assert_eq!(index.opens(), 1_200);
 }
 
 // B54: a manifest that names files which are gone or changed is an error that names the file.

@@ -6,7 +6,7 @@
 //! | `varint` | small numbers in few bytes |
 //! | `output`, `dictionary_out`, `postings_out` | the write side: check-summed files, term blocks, posting blocks |
 //! | [`SegmentWriter`] (`writer`) | the face of the write side: fields, terms, occurrences in order |
-//! | `read_at`, `pages` | the read side: positioned reads, check-summed pages |
+//! | `read_at`, `pages` | the read side: checked files and pages, through the library's positioned reads |
 //! | `catalog`, `terms` | the fields of a segment, its terms in order and by look-up |
 //! | `postings` | documents and positions of one term |
 //! | [`Segment`] (`reader`) | the face of the read side |
@@ -49,7 +49,6 @@ pub use catalog::Field;
 pub use format::{FORMAT_VERSION, Part, part_name};
 pub use output::SegmentFile;
 pub use postings::Postings;
-pub use read_at::read_exact_at;
 pub use reader::Segment;
 pub use terms::{Decoder, TermInfo, Terms};
 pub use writer::{FieldStats, SegmentWriter};

@@ -1,88 +1,62 @@
-//! Positioned reads, and the source file that checks what it hands out. A read either fills its buffer or is an error that
-//! says what was asked for; no file offset is shared, no memory is mapped. The only file with a platform's own calls.
-use std::fs::File;
-use std::io;
+//! The source file that checks what it hands out: header and footer when it is opened, each read against the file's end.
+//! The reads themselves are the library's.
 use std::path::{Path, PathBuf};
+
+use plimsoll::spill::read::{self, Reader};
+use plimsoll::spill::{SpillError, SpillResult};
 
 use super::format::{self, FOOTER_BYTES, Footer, HEADER_BYTES, Part};
 use crate::error::{Error, Result};
 
-/// Fills `buf` from `offset` on, without moving any file position that another reader could see; repeats short and
-/// interrupted reads.
-///
-/// # Errors
-/// [`io::ErrorKind::UnexpectedEof`] if the file ends before.
-#[cfg(unix)]
-pub fn read_exact_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, buf, offset)
-}
-
-/// Fills `buf` from `offset` on; repeats short and interrupted reads. Moves the handle's own position, which nobody uses.
-///
-/// # Errors
-/// [`io::ErrorKind::UnexpectedEof`] if the file ends before.
-#[cfg(windows)]
-pub fn read_exact_at(file: &File, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
-    while !buf.is_empty() {
-        match std::os::windows::fs::FileExt::seek_read(file, buf, offset) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(read) => {
-                buf = &mut buf[read..];
-                offset += read as u64;
-            }
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(())
-}
-
 /// One file of a segment, its header and footer checked.
 #[derive(Debug)]
 pub(crate) struct Source {
-    path: PathBuf,
-    /// None: opened for each read, so that an index of many thousand segments needs few handles.
-    file: Option<File>,
+    reader: Reader,
     pub(crate) bytes: u64,
     pub(crate) footer: Footer,
 }
 
 impl Source {
-    pub(crate) fn open(dir: &Path, part: Part, number: u32, keep_open: bool) -> Result<Source> {
-        let path = dir.join(format::part_name(number, part));
-        let file = File::open(&path).map_err(Error::io("opening", &path))?;
-        let bytes = file.metadata().map_err(Error::io("reading", &path))?.len();
+    /// Opens the file through a reader that `reader` makes.
+    pub(crate) fn open(dir: &Path, part: Part, number: u32, reader: &dyn Fn(PathBuf) -> Reader) -> Result<Source> {
+        let reader = reader(dir.join(format::part_name(number, part)));
+        let path = reader.path();
+        let bytes = reader.bytes().map_err(failed)?;
         if bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
-            return Err(Error::Corrupt { path, offset: bytes, why: "too short for a segment file".into() });
+            return Err(Error::Corrupt {
+                path: path.to_owned(),
+                offset: bytes,
+                why: "too short for a segment file".into(),
+            });
         }
         let mut header = [0; HEADER_BYTES];
-        read_or_corrupt(&file, &mut header, 0, &path)?;
-        format::check_header(&header, part, number, &path)?;
+        reader.read_exact_at(&mut header, 0).map_err(failed)?;
+        format::check_header(&header, part, number, path)?;
         let mut footer = [0; FOOTER_BYTES];
-        read_or_corrupt(&file, &mut footer, bytes - FOOTER_BYTES as u64, &path)?;
-        let footer = Footer::decode(&footer, part, bytes, &path)?;
+        reader.read_exact_at(&mut footer, bytes - FOOTER_BYTES as u64).map_err(failed)?;
+        let footer = Footer::decode(&footer, part, bytes, path)?;
         if footer.number != number {
-            return Err(Error::Corrupt { path, offset: bytes, why: "header and footer name other segments".into() });
+            let why = "header and footer name other segments".into();
+            return Err(Error::Corrupt { path: path.to_owned(), offset: bytes, why });
         }
-        Ok(Source { path, file: keep_open.then_some(file), bytes, footer })
+        Ok(Source { reader, bytes, footer })
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.reader.path()
+    }
+
+    /// How often the file was opened.
+    pub(crate) fn opens(&self) -> u64 {
+        self.reader.opens()
     }
 
     pub(crate) fn allocated_bytes(&self) -> usize {
-        self.path.capacity()
+        self.reader.allocated_bytes()
     }
 
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<()> {
-        match &self.file {
-            Some(file) => read_or_corrupt(file, buf, offset, &self.path),
-            None => {
-                let file = File::open(&self.path).map_err(Error::io("opening", &self.path))?;
-                read_or_corrupt(&file, buf, offset, &self.path)
-            }
-        }
+        self.reader.read_exact_at(buf, offset).map_err(failed)
     }
 
     /// The trailer, after its checksum; it takes no more memory than the file is long.
@@ -96,7 +70,18 @@ impl Source {
     }
 
     pub(crate) fn corrupt(&self, offset: u64, why: impl Into<String>) -> Error {
-        Error::Corrupt { path: self.path.clone(), offset, why: why.into() }
+        Error::Corrupt { path: self.path().to_owned(), offset, why: why.into() }
+    }
+}
+
+impl read::Source for Source {
+    #[inline]
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> SpillResult<()> {
+        self.reader.read_exact_at(bytes, offset)
+    }
+
+    fn name(&self) -> &Path {
+        self.path()
     }
 }
 
@@ -107,39 +92,37 @@ fn zeroed(bytes: u64, source: &Source) -> Result<Vec<u8>> {
     Ok(vec![0; bytes])
 }
 
-fn read_or_corrupt(file: &File, buf: &mut [u8], offset: u64, path: &Path) -> Result<()> {
-    read_exact_at(file, buf, offset).map_err(|e| match e.kind() {
-        io::ErrorKind::UnexpectedEof => {
-            let why = format!("the file ends within the {} bytes that should be here", buf.len());
-            Error::Corrupt { path: path.to_owned(), offset, why }
+/// A failed read of a segment file. Its lengths were checked, so that an end before what should be there is damage.
+#[cold]
+pub(super) fn failed(error: SpillError) -> Error {
+    match error {
+        SpillError::Io { what, path, source, .. } => Error::Io { what, path, source },
+        SpillError::Corrupt { path, offset, why } => Error::Corrupt { path, offset, why },
+        SpillError::End { path, offset, asked_bytes } => {
+            let why = format!("the file ends within the {asked_bytes} bytes that should be here");
+            Error::Corrupt { path, offset, why }
         }
-        _ => Error::Io { what: "reading", path: path.to_owned(), source: e },
-    })
+        other => Error::Failed(other.to_string()),
+    }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
-    use std::os::unix::fs::FileExt;
+    use plimsoll::spill::files::system;
 
     use super::*;
 
-    // B50: offsets beyond 2^31 and 2^32 read the right place, and a read across the end is an error with its numbers.
+    // B50: a read across the end is an error with its numbers. Far offsets are the library's to test.
     #[test]
-    fn offsets_beyond_32_bits_read_the_right_place() {
-        let file = tempfile::tempfile().unwrap();
-        let length = 5u64 << 30;
-        file.set_len(length).unwrap();
-        for (marker, offset) in (1..).zip([0, (1 << 31) - 1, 1 << 31, (1 << 32) + 7, length - 1]) {
-            file.write_all_at(&[marker], offset).unwrap();
-        }
-        let path = Path::new("seg-000000.post");
-        for (marker, offset) in (1..).zip([0, (1 << 31) - 1, 1 << 31, (1 << 32) + 7, length - 1]) {
-            let mut byte = [0];
-            read_or_corrupt(&file, &mut byte, offset, path).unwrap();
-            assert_eq!(byte, [marker], "at {offset}");
-        }
-        let error = read_or_corrupt(&file, &mut [0; 100], length - 10, path).unwrap_err();
-        let text = "seg-000000.post, offset 5368709110: the file ends within the 100 bytes that should be here";
-        assert_eq!(error.to_string(), text);
+    fn an_end_before_what_should_be_there_is_damage_of_that_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("seg-000000.post");
+        let reader = Reader::new(system(), &path);
+        let missing = failed(reader.bytes().unwrap_err());
+        assert!(matches!(&missing, Error::Io { what: "opening", path: named, .. } if *named == path), "{missing}");
+        std::fs::write(&path, [7; 100]).unwrap();
+        let error = failed(reader.read_exact_at(&mut [0; 100], 10).unwrap_err());
+        let text = "seg-000000.post, offset 10: the file ends within the 100 bytes that should be here";
+        assert!(error.to_string().ends_with(text), "{error}");
     }
 }

@@ -1,6 +1,8 @@
 //! The face of the read side: one segment, its fields, and readers of their terms and postings. What is here borrows the
 //! segment, so any number of readers can work on it side by side.
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use plimsoll::spill::read::{Pages, Reader};
 
 use super::catalog::{self, Field};
 use super::format::Part;
@@ -15,30 +17,37 @@ use crate::error::Result;
 pub struct Segment {
     number: u32,
     terms: Source,
-    post: Source,
-    pos: Source,
-    post_payload: u64,
-    pos_payload: u64,
+    post: Pages<Source>,
+    pos: Pages<Source>,
     fields: Vec<Field>,
 }
 
 impl Segment {
     /// Opens segment `number` in `dir` and checks what its files say of themselves; blocks and pages are checked when they
-    /// are read. With `keep_open` it holds three file handles, else it opens a file for each read.
+    /// are read. Its three files are read through readers that `reader` makes, which decides how long they stay open.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::error::Error::Corrupt) or [`Error::Io`](crate::error::Error::Io), naming the file.
-    pub fn open(dir: &Path, number: u32, keep_open: bool) -> Result<Segment> {
-        let open = |part| Source::open(dir, part, number, keep_open);
+    pub fn open(dir: &Path, number: u32, reader: &dyn Fn(PathBuf) -> Reader) -> Result<Segment> {
+        let open = |part| Source::open(dir, part, number, reader);
         let (terms, post, pos) = (open(Part::Terms)?, open(Part::Postings)?, open(Part::Positions)?);
         for other in [&post, &pos] {
             if other.footer.documents != terms.footer.documents {
                 return Err(other.corrupt(other.footer.trailer_offset, "the files of a segment differ in documents"));
             }
         }
-        let (post_payload, pos_payload) = (pages::payload_bytes(&post)?, pages::payload_bytes(&pos)?);
+        let (post, pos) = (pages::pages(post)?, pages::pages(pos)?);
         let fields = catalog::read(&terms)?;
-        Ok(Segment { number, terms, post, pos, post_payload, pos_payload, fields })
+        Ok(Segment { number, terms, post, pos, fields })
+    }
+
+    fn files(&self) -> [&Source; 3] {
+        [&self.terms, self.post.source(), self.pos.source()]
+    }
+
+    /// How often its files were opened.
+    pub fn opens(&self) -> u64 {
+        self.files().map(Source::opens).iter().sum()
     }
 
     pub fn number(&self) -> u32 {
@@ -58,8 +67,8 @@ impl Segment {
     pub fn part_bytes(&self, part: Part) -> u64 {
         match part {
             Part::Terms => self.terms.bytes,
-            Part::Postings => self.post.bytes,
-            Part::Positions => self.pos.bytes,
+            Part::Postings => self.post.source().bytes,
+            Part::Positions => self.pos.source().bytes,
         }
     }
 
@@ -73,11 +82,11 @@ impl Segment {
         Some(&self.fields[at])
     }
 
-    /// The catalog and the paths, by capacity; what is read through the segment is its readers' own.
+    /// The catalog and the readers of its files, by capacity; what is read through the segment is its readers' own.
     pub fn allocated_bytes(&self) -> usize {
         let fields = self.fields.iter().map(Field::allocated_bytes).sum::<usize>();
-        let paths = [&self.terms, &self.post, &self.pos].map(Source::allocated_bytes).iter().sum::<usize>();
-        fields + paths + self.fields.capacity() * size_of::<Field>()
+        let files = self.files().map(Source::allocated_bytes).iter().sum::<usize>();
+        fields + files + self.fields.capacity() * size_of::<Field>()
     }
 
     /// All terms of one of its fields, in byte order.
@@ -95,8 +104,6 @@ impl Segment {
 
     /// A reader of postings of this segment; it takes up to two pages once it is used.
     pub fn postings(&self) -> Postings<'_> {
-        let post = PageCursor::new(&self.post, self.post_payload);
-        let pos = PageCursor::new(&self.pos, self.pos_payload);
-        Postings::new(&self.terms, post, pos)
+        Postings::new(&self.terms, PageCursor::new(&self.post), PageCursor::new(&self.pos))
     }
 }

@@ -130,7 +130,7 @@ fn forged_dictionary_entries_are_no_panic_and_no_large_allocation() {
     let mut model = small();
     model.remove("title");
     write(dir.path(), 0, &model, 200).unwrap();
-    let segment = Segment::open(dir.path(), 0, false).unwrap();
+    let segment = open(dir.path(), 0).unwrap();
     let raw = segment.terms(&segment.fields()[0]).first_block(&mut Decoder::new().unwrap()).unwrap();
     let stats = segment.fields()[0].stats;
     let store = |raw: &[u8]| {

@@ -5,6 +5,9 @@ mod round_trip;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use plimsoll::spill::files::system;
+use plimsoll::spill::read::Reader;
+
 use super::*;
 use crate::error::Result;
 
@@ -41,9 +44,13 @@ fn write(dir: &Path, number: u32, model: &Model, documents: u32) -> Result<Vec<S
     writer.finish(documents)
 }
 
+fn open(dir: &Path, number: u32) -> Result<Segment> {
+    Segment::open(dir, number, &|path| Reader::new(system(), path))
+}
+
 /// Everything the segment says, read the long way round.
 fn read(dir: &Path, number: u32) -> Result<Model> {
-    let segment = Segment::open(dir, number, false)?;
+    let segment = open(dir, number)?;
     let mut decoder = Decoder::new()?;
     let mut model = Model::new();
     for field in segment.fields() {
@@ -81,7 +88,7 @@ fn round_trip(model: &Model, documents: u32) {
     assert_eq!(&read(dir.path(), 7).unwrap(), model);
 
     // look-ups find each term and nothing near it
-    let segment = Segment::open(dir.path(), 7, true).unwrap();
+    let segment = open(dir.path(), 7).unwrap();
     let mut decoder = Decoder::new().unwrap();
     for (name, terms) in model {
         let field = segment.field(name).unwrap();
