@@ -4,12 +4,14 @@
 use index_build::error::{Error, Result};
 use index_build::segment::{Decoder, Part, Segment, SegmentWriter, part_name};
 use libfuzzer_sys::fuzz_target;
-use plimsoll_fuzz::{Input, most_allocated};
+use plimsoll::spill::read::Reader;
+use plimsoll_fuzz::{Input, Memory, most_allocated};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 type Files = [Vec<u8>; 3];
 
+const FOLDER: &str = "index";
 const HEADER_BYTES: usize = 32;
 const FOOTER_BYTES: usize = 40;
 const PAGE_BYTES: usize = 64 << 10;
@@ -31,23 +33,23 @@ const BYTES_A_BYTE: usize = 24;
 
 /// Reads all of a segment. Answers how many terms, documents and positions.
 fn read(files: &Files) -> Result<[u64; 3]> {
-    // in memory where that can be
-    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
+    let memory = Memory::default();
     for (part, bytes) in Part::ALL.into_iter().zip(files) {
-        std::fs::write(folder.path().join(part_name(3, part)), bytes).expect("a file");
+        memory.put(&Path::new(FOLDER).join(part_name(3, part)), bytes.clone());
     }
-    let (done, most) = most_allocated(|| walk(folder.path()));
+    let memory: Arc<dyn plimsoll::spill::files::Files> = Arc::new(memory);
+    let (done, most) = most_allocated(|| walk(&memory));
     let file_bytes: usize = files.iter().map(Vec::len).sum();
     assert!(most <= BYTES_A_BYTE * file_bytes + BESIDE_BYTES, "{most} bytes allocated for {file_bytes}");
     if let Err(error) = &done {
         let Error::Corrupt { path, .. } = error else { panic!("{error}") };
-        assert!(path.starts_with(folder.path()), "{error}");
+        assert!(path.starts_with(FOLDER), "{error}");
     }
     done
 }
 
-fn walk(folder: &Path) -> Result<[u64; 3]> {
-    let segment = Segment::open(folder, 3, true)?;
+fn walk(files: &Arc<dyn plimsoll::spill::files::Files>) -> Result<[u64; 3]> {
+    let segment = Segment::open(Path::new(FOLDER), 3, &|path| Reader::new(Arc::clone(files), path))?;
     let (mut decoder, mut other) = (Decoder::new()?, Decoder::new()?);
     let mut postings = segment.postings();
     let mut counts = [0; 3];
@@ -58,7 +60,7 @@ fn walk(folder: &Path) -> Result<[u64; 3]> {
             assert!(before.as_deref().is_none_or(|before| before < terms.term()), "terms ascend");
             before = Some(terms.term().to_vec());
             counts[0] += 1;
-            if counts[0] % 16 == 1 {
+            if counts[0] % 100 == 1 {
                 segment.look_up(field, terms.term(), &mut other)?;
             }
             postings.start(&terms.info())?;
@@ -93,10 +95,10 @@ fn whole() -> &'static (Files, [u64; 3]) {
         let mut writer = SegmentWriter::create(folder.path(), 3).expect("created");
         for field in ["a", "b"] {
             writer.begin_field(field).expect("in order");
-            for term in 0..700u32 {
+            for term in 0..300u32 {
                 writer.begin_term(format!("term {term:05}").as_bytes()).expect("in order");
                 counts[0] += 1;
-                for document in (0..4_000).filter(|document| document % (term * term + 1) == 0) {
+                for document in (0..1_000).filter(|document| document % (term * term + 1) == 0) {
                     counts[1] += 1;
                     for position in 0..=(document + term) % 3 {
                         counts[2] += 1;
@@ -105,10 +107,17 @@ fn whole() -> &'static (Files, [u64; 3]) {
                 }
                 writer.end_term().expect("written");
             }
-            writer.end_field(4_000).expect("written");
+            writer.begin_term(b"to the second page").expect("in order");
+            for position in 0..40_000u32 {
+                writer.occurrence(7, position * 256 - position % 200).expect("in order");
+            }
+            writer.end_term().expect("written");
+            counts = [counts[0] + 1, counts[1] + 1, counts[2] + 40_000];
+            writer.end_field(1_000).expect("written");
         }
-        writer.finish(4_000).expect("written");
+        writer.finish(1_000).expect("written");
         let files = Part::ALL.map(|part| std::fs::read(folder.path().join(part_name(3, part))).expect("a file"));
+        assert!(files[2].len() > PAGE_BYTES + FOOTER_BYTES, "more than one page");
         assert_eq!(read(&files).expect("as it was written"), counts);
         (files, counts)
     })

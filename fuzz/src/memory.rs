@@ -68,7 +68,12 @@ impl Files for Memory {
     fn look(&self, path: &Path) -> io::Result<Entry> {
         let entry = lock(&self.0).get(path).cloned().ok_or(ErrorKind::NotFound)?;
         let bytes = entry.as_ref().map_or(0, |file| lock(file).len() as u64);
-        Ok(Entry { is_folder: entry.is_none(), is_file: entry.is_some(), bytes, identity: None })
+        Ok(Entry {
+            is_folder: entry.is_none(),
+            is_file: entry.is_some(),
+            bytes,
+            identity: Identity { device: 0, node: 0, bytes, modified: None },
+        })
     }
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         lock(&self.0).remove(path).map(drop).ok_or(ErrorKind::NotFound.into())
@@ -110,9 +115,6 @@ impl OpenFile for MemoryFile {
     }
     fn bytes(&self) -> io::Result<u64> {
         Ok(lock(&self.0).len() as u64)
-    }
-    fn identity(&self) -> io::Result<Option<Identity>> {
-        Ok(None)
     }
     fn cut(&self, bytes: u64) -> io::Result<()> {
         lock(&self.0).resize(bytes as usize, 0);

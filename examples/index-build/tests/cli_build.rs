@@ -393,8 +393,13 @@ fn what_a_killed_build_leaves_is_removed_and_told_by_the_next_one() {
     for round in 0..3 {
         let mut command = command::start(given.iter().chain(&["--threads", "1", "--force"]));
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let runs = |entry: fs::DirEntry| fs::read_dir(entry.path()).map_or(0, Iterator::count);
-        while fs::read_dir(&spills).unwrap().flatten().map(runs).sum::<usize>() < 5 {
+        let spilled = |entry: fs::DirEntry| {
+            let files = fs::read_dir(entry.path()).into_iter().flatten().flatten();
+            files.map(|file| file.metadata().map_or(0, |file| file.len())).sum::<u64>()
+        };
+        // several runs, and many more to come
+        while fs::read_dir(&spills).unwrap().flatten().map(spilled).sum::<u64>() < 256 << 10 {
+            assert!(child.try_wait().unwrap().is_none(), "killed in the middle");
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         child.kill().unwrap();
