@@ -404,7 +404,7 @@ fn what_a_killed_build_leaves_is_removed_and_told_by_the_next_one() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(names(dir.path()).len(), 5, "round {round}: no more than one build leaves");
+        assert_eq!(names(dir.path()).len(), 4, "round {round}: no more than one build leaves");
         assert_eq!(names(&dir.path().join("spills")).len(), 3);
     }
     let said = build(&dir, "small.log", &["--json", "--spill-dir", &spills]);

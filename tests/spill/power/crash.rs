@@ -67,9 +67,6 @@ fn image(durable: &[Content], log: &[Op], names: Names, writes: Writes, exchange
     Disk::of(state)
 }
 
-/// What is done after a crash to get to the new content.
-pub(super) type Again<'a> = &'a dyn Fn(&Disk) -> SpillResult<()>;
-
 /// Every state that there may be after a crash behind any operation: how many, and those in which a reader finds neither
 /// the old content nor the new, or not the new one after it was acknowledged, or from which `again` does not get to the new
 /// one alone.
