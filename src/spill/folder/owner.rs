@@ -77,10 +77,14 @@ impl Owner {
     }
 }
 
-/// Whether `path` leads to this open file. Where files have no identity, whether it leads to a file.
+/// Whether `path` leads to this open file. Where that cannot be told, whether it leads to a file.
 pub(super) fn has_the_name(files: &dyn Files, file: &dyn OpenFile, path: &Path) -> io::Result<bool> {
     match uninterrupted(|| files.look(path)) {
-        Ok(entry) => Ok(entry.is_file && entry.identity == uninterrupted(|| file.version())?.identity),
+        Ok(entry) => {
+            let open = uninterrupted(|| file.version())?.identity;
+            let same = entry.identity.zip(open).is_none_or(|(named, open)| named == open);
+            Ok(entry.is_file && same)
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
