@@ -15,7 +15,7 @@ pub trait Files: Debug + Send + Sync {
     /// What the system says.
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
 
-    /// Opens a file for reading.
+    /// Opens a file for reading; where folders can be opened like files, a folder too, for its lock.
     ///
     /// # Errors
     /// What the system says.

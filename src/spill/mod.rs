@@ -9,6 +9,7 @@
 //! | [`spool`] | the runs of one writer in one file; memory that is taken for the next flush |
 //! | [`merge`](mod@merge) | the k-way merge, and passes that bound how many runs are read at once |
 //! | [`OwnedFolder`], [`SpillFolder`] | a folder of a process's own; what dead processes left is swept |
+//! | [`publish`] | a folder or a file that becomes visible as a whole, and durable |
 //! | [`DiskQuota`] | bytes on disk of all spools of a process |
 //! | [`read`] | positioned reads, with other sources to fall back on |
 mod charge;
@@ -16,6 +17,7 @@ mod error;
 pub mod files;
 mod folder;
 pub mod merge;
+pub mod publish;
 mod quota;
 pub mod read;
 pub mod run;

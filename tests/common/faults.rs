@@ -26,6 +26,8 @@ pub(crate) enum Fault {
     None,
     /// The call of this number fails with this error; others go on.
     At(usize, i32),
+    /// The call of this number fails with the first error, every later one with the second.
+    Broken(usize, i32, i32),
     /// The call of this number and every later one fails and does nothing: what a process that is killed there leaves.
     Dead(usize),
     /// Every call fails with `EINTR` twice before it succeeds.
@@ -53,8 +55,13 @@ impl fmt::Debug for Faults {
 
 impl Faults {
     pub(crate) fn new(fault: Fault) -> Faults {
+        Faults::over(system(), fault)
+    }
+
+    /// The same over something else than the operating system.
+    pub(crate) fn over(files: Arc<dyn Files>, fault: Fault) -> Faults {
         Faults(Arc::new(State {
-            system: system(),
+            system: files,
             fault: Mutex::new(fault),
             calls: Mutex::default(),
             interrupted: Mutex::default(),
@@ -64,6 +71,11 @@ impl Faults {
     /// What is handed to the code under test.
     pub(crate) fn files(&self) -> Arc<dyn Files> {
         Arc::new(self.clone())
+    }
+
+    /// The same system without a fault, and without the calls so far: the next process.
+    pub(crate) fn revived(&self) -> Faults {
+        Faults::over(self.0.system.clone(), Fault::None)
     }
 
     /// Another fault from here on; calls go on being counted.
@@ -96,6 +108,8 @@ impl Faults {
         calls.push(Call { what, path: path.to_owned() });
         match fault {
             Fault::At(at, error) if at == number => Err(io::Error::from_raw_os_error(error)),
+            Fault::Broken(at, first, _) if at == number => Err(io::Error::from_raw_os_error(first)),
+            Fault::Broken(at, _, later) if number > at => Err(io::Error::from_raw_os_error(later)),
             Fault::Dead(from) if number >= from => Err(io::Error::other("the process is dead")),
             _ => Ok(()),
         }

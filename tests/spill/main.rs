@@ -10,6 +10,8 @@ mod faults;
 mod folder;
 mod full;
 mod merges;
+mod power;
+mod publish;
 mod quota;
 mod reads;
 mod records;

@@ -41,6 +41,9 @@ pub struct BuildReport {
     pub notifications: u64,
     pub decisions: u64,
     pub shortfall_episodes: u64,
+    /// Files and folders that were synced, each once.
+    pub syncs: u64,
+    pub sync_seconds: f64,
     pub accounting_errors: u64,
     pub lag_bound_bytes: Option<usize>,
     pub held_at_end_bytes: usize,

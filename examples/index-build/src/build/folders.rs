@@ -1,12 +1,14 @@
-//! Where a build writes: the index folder and its rules, and the temporary folders beside it, which go in every case: at
-//! the end of the build, or when it was killed, at the start of the next one beside it.
+//! Where a build writes: the index folder and its rules, and the folder of spilled runs, which goes in every case: at the
+//! end of the build, or when it was killed, at the start of the next one beside it.
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
-use crate::options::SpillOnRam;
-use plimsoll::spill::files::system;
-use plimsoll::spill::{OnRam, OwnedFolder, SpillError, SpillFolder};
+use crate::options::{SpillOnRam, Sync};
+use plimsoll::spill::files;
+use plimsoll::spill::publish::{self, Publication, SyncPolicy};
+use plimsoll::spill::{OnRam, SpillError, SpillFolder};
 use std::ffi::OsString;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The index folder of a build.
@@ -16,16 +18,17 @@ pub(super) struct Target {
     pub(super) parent: PathBuf,
     name: OsString,
     /// There is an index of ours that the new one replaces.
-    pub(super) replaces: bool,
-    /// The uppermost folder that had to be created for it.
-    created: Option<PathBuf>,
-    published: bool,
+    replaces: bool,
 }
 
 impl Target {
-    /// Checks the rules: absent, empty, or with `force` an index of ours. A missing parent is created.
+    /// Checks the rules: absent, empty, or with `force` an index of ours. One that a killed build has left aside while it
+    /// was replaced is put back before.
     pub(super) fn check(index: &Path, force: bool) -> Result<Target> {
         let shown = index.display();
+        if index.file_name().is_some() {
+            publish::recover(&*files::system(), index)?;
+        }
         let (real, replaces) = match fs::metadata(index) {
             Ok(metadata) if !metadata.is_dir() => {
                 return Err(Error::Usage(format!("--index {shown} is not a folder")));
@@ -40,9 +43,9 @@ impl Target {
                 }
                 if replaces && let Err(error) = Manifest::read(index) {
                     let why = match error {
-                        Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                            "it has no manifest".into()
-                        }
+                        Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => "it has no manifest".into(),
+                        // it may be one, and cannot be looked at now
+                        Error::Io { ref source, .. } if source.kind() != ErrorKind::IsADirectory => return Err(error),
                         error => error.to_string(),
                     };
                     return Err(Error::Usage(format!(
@@ -55,7 +58,7 @@ impl Target {
             Err(_) if fs::read_link(index).is_ok() => {
                 return Err(Error::Usage(format!("--index {shown} is a link that leads nowhere")));
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => (index.to_owned(), false),
+            Err(error) if error.kind() == ErrorKind::NotFound => (index.to_owned(), false),
             Err(error) => return Err(Error::io("reading", index)(error)),
         };
         let Some(name) = real.file_name().map(OsString::from) else {
@@ -65,12 +68,7 @@ impl Target {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };
-        let created = parent.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).last();
-        let created = created.map(Path::to_owned);
-        // before they are created: some may be when one cannot be
-        let target = Target { parent, name, replaces, created, published: false };
-        fs::create_dir_all(&target.parent).map_err(Error::io("creating", &target.parent))?;
-        Ok(target)
+        Ok(Target { parent, name, replaces })
     }
 
     /// The index folder itself.
@@ -78,9 +76,13 @@ impl Target {
         self.parent.join(&self.name)
     }
 
-    /// The folder in which the new index is made, beside the place where it will be.
-    pub(super) fn temporary(&self) -> Result<OwnedFolder> {
-        Ok(OwnedFolder::create(system(), &self.parent, &self.name, "tmp")?)
+    /// The folder in which the new index is made, beside the place where it will be. Parents that are missing are created.
+    pub(super) fn publication(&self, sync: Sync) -> Result<Publication> {
+        let policy = match sync {
+            Sync::Final => SyncPolicy::Final,
+            Sync::None => SyncPolicy::None,
+        };
+        Ok(Publication::begin(files::system(), &self.path(), policy)?.replacing(self.replaces))
     }
 
     /// The folder of spilled runs, in `folder` or beside the index.
@@ -95,28 +97,6 @@ impl Target {
             SpillError::Folder { .. } if folder.is_some() => Error::Usage(format!("--spill-dir {error}")),
             error => error.into(),
         })
-    }
-
-    /// The index is there: what was created for it stays.
-    pub(super) fn published(&mut self) {
-        self.published = true;
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        if let Some(created) = &self.created
-            && !self.published
-        {
-            // folders that were created for nothing; only empty ones go
-            let mut folder = Some(self.parent.as_path());
-            while let Some(path) = folder.filter(|path| path.starts_with(created)) {
-                if fs::remove_dir(path).is_err() && path.exists() {
-                    break;
-                }
-                folder = path.parent();
-            }
-        }
     }
 }
 

@@ -12,7 +12,7 @@
 //! | `hard`, `turns`, `room`, `safe_point` | under a hard limit: sizes, who waits, where a batch asks for what |
 //! | `outcome` | what the batches came to, and which failure is told |
 //! | `explain` | why writers were asked to spill |
-//! | `publish` | syncs, and the one step that makes the new index the index |
+//! | `publish` | the files of the new index, written and synced |
 //! | `process` | processor time and resident memory |
 mod admission;
 mod batch;
@@ -40,7 +40,7 @@ use crate::error::{Error, Result};
 use crate::explained;
 use crate::input::{self, Kind};
 use crate::manifest::{self, Manifest};
-use crate::options::{Accounting, BuildOptions, SpillOnRam, Sync};
+use crate::options::{Accounting, BuildOptions, SpillOnRam};
 use crate::query;
 use crate::report::BuildReport;
 use folders::Target;
@@ -63,21 +63,21 @@ const EXPLAINED_COPIES: usize = 3;
 /// first line, in input order, that cannot be indexed; [`Error::Interrupted`] when `watch` is told of a signal; otherwise
 /// the first thing that failed. Nothing temporary stays, and an index that was there before is as it was.
 pub fn build(options: &BuildOptions, watch: &Watch) -> Result<BuildReport> {
-    let (plan, mut target) = prepare(options, watch)?;
+    let (plan, target) = prepare(options, watch)?;
     match options.accounting {
-        Accounting::Off => run(options, &plan, &mut target, watch, Off, None),
+        Accounting::Off => run(options, &plan, &target, watch, Off, None),
         Accounting::PerTerm => {
             let limiter = plan.limiter()?;
             let mode = PerTerm::new(Batched::new(limiter.clone()));
-            run(options, &plan, &mut target, watch, mode, Some(limiter))
+            run(options, &plan, &target, watch, mode, Some(limiter))
         }
         Accounting::Batched if plan.hard.is_some() => {
             let limiter = plan.limiter()?;
-            run(options, &plan, &mut target, watch, Leased::new(limiter.clone()), Some(limiter))
+            run(options, &plan, &target, watch, Leased::new(limiter.clone()), Some(limiter))
         }
         Accounting::Batched => {
             let limiter = plan.limiter()?;
-            run(options, &plan, &mut target, watch, Batched::new(limiter.clone()), Some(limiter))
+            run(options, &plan, &target, watch, Batched::new(limiter.clone()), Some(limiter))
         }
     }
 }
@@ -88,8 +88,8 @@ pub fn build(options: &BuildOptions, watch: &Watch) -> Result<BuildReport> {
 /// # Errors
 /// As [`build`].
 pub fn build_with<M: Mode>(options: &BuildOptions, watch: &Watch, mode: M) -> Result<BuildReport> {
-    let (plan, mut target) = prepare(options, watch)?;
-    run(options, &plan, &mut target, watch, mode, None)
+    let (plan, target) = prepare(options, watch)?;
+    run(options, &plan, &target, watch, mode, None)
 }
 
 fn prepare(options: &BuildOptions, watch: &Watch) -> Result<(Plan, Target)> {
@@ -103,12 +103,12 @@ fn prepare(options: &BuildOptions, watch: &Watch) -> Result<(Plan, Target)> {
 fn run<M: Mode>(
     options: &BuildOptions,
     plan: &Plan,
-    target: &mut Target,
+    target: &Target,
     watch: &Watch,
     mode: M,
     limiter: Option<GlobalMemoryLimiter>,
 ) -> Result<BuildReport> {
-    let index = target.temporary()?;
+    let mut index = target.publication(options.sync)?;
     let spill = target.spill(options.spill_dir.as_deref())?;
     let swept = index.swept() + spill.swept();
     watch.swept_folders.store(swept.folders, Ordering::Relaxed);
@@ -153,28 +153,34 @@ fn run<M: Mode>(
         manifest.documents += u64::from(batch.documents);
         manifest.segments.push(entry);
     }
-    let mut files: Vec<_> = done.into_iter().flat_map(|batch| batch.written).collect();
+    let files: Vec<_> = done.into_iter().flat_map(|batch| batch.written).collect();
     // every writer is gone: nobody is asked any more
     let explain = options.explain.then(|| explain::explain(limiter.as_ref()));
     if let Some(explain) = &explain {
         let bytes = explain.to_bytes();
         shared::room(&mut kept, "the explained decisions", EXPLAINED_COPIES * bytes.len())?;
         kept.charge(EXPLAINED_COPIES * bytes.len());
-        files.push(publish::Written::create(index.path(), explained::FILE_NAME, &bytes)?);
+        index.write(explained::FILE_NAME, &bytes)?;
     }
     let go_on = || shared::signalled(&watch.signal);
-    publish::publish(index, target, &manifest.to_bytes(), files, options.sync == Sync::Final, go_on)?;
-    let seconds = start.elapsed().as_secs_f64();
-    let cpu = process::seconds();
+    publish::complete(&mut index, &manifest.to_bytes(), files, go_on)?;
+    let complete = (start.elapsed(), process::seconds());
     drop((kept, mode));
+    // read back before it is the index, as whatever fails after that cannot leave the old one; the clock stands still
+    let distinct_terms = query::distinct_terms(index.path())?;
+    let index_sha256 = manifest::index_sha256(index.path())?;
+    let (commit, commit_cpu) = (Instant::now(), process::seconds());
+    let published = index.commit::<Error>(go_on)?;
+    let seconds = (complete.0 + commit.elapsed()).as_secs_f64();
+    let end_cpu = process::seconds();
+    let cpu = (complete.1.0 + end_cpu.0 - commit_cpu.0, complete.1.1 + end_cpu.1 - commit_cpu.1);
 
-    let path = target.path();
     let stats = limiter.as_ref().map(GlobalMemoryLimiter::stats).unwrap_or_default();
     Ok(BuildReport {
         documents: manifest.documents,
         skipped_documents: manifest.skipped_documents,
         tokens: manifest.tokens,
-        distinct_terms: query::distinct_terms(&path)?,
+        distinct_terms,
         postings: manifest.postings,
         input_bytes: manifest.input_bytes,
         index_bytes: manifest.index_bytes(),
@@ -205,11 +211,13 @@ fn run<M: Mode>(
         notifications: stats.notifications,
         decisions: stats.decisions,
         shortfall_episodes: stats.shortfall_episodes,
+        syncs: published.synced_files + published.synced_folders,
+        sync_seconds: published.sync_time.as_secs_f64(),
         accounting_errors: stats.accounting_errors,
         lag_bound_bytes: limiter.as_ref().map(|_| samples.lag_bound_bytes),
         held_at_end_bytes: limiter.as_ref().map_or(0, GlobalMemoryLimiter::held_bytes),
         published_at_end_bytes: limiter.as_ref().map_or(0, GlobalMemoryLimiter::published_bytes),
-        index_sha256: manifest::index_sha256(&path)?,
+        index_sha256,
         explain,
     })
 }

@@ -87,6 +87,7 @@ pub(super) fn build(report: &BuildReport) -> String {
     if report.spill_ram_bytes > 0 {
         rows.push(("spilled to memory", human(report.spill_ram_bytes)));
     }
+    rows.push(("syncs", format!("{}, {:.2} s", grouped(report.syncs), report.sync_seconds)));
     rows.push((
         "accounting",
         format!(

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::manifest::{self, Manifest};
 use crate::segment::{Part, Segment};
 use plimsoll::spill::merge::most_open_files;
+use plimsoll::spill::publish;
 
 /// So many files of an index are open at once, fewer where few may be. An index within that keeps its files open; the files
 /// of a larger one take turns, so that an index of any number of segments can be read under any limit.
@@ -25,7 +26,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens the index in `dir`.
+    /// Opens the index in `dir`, or the one that is being replaced there at the moment.
     ///
     /// # Errors
     /// [`Error::Io`] if a file that the manifest names cannot be read; [`Error::Corrupt`] if a file is damaged, or not what
@@ -36,6 +37,7 @@ impl Index {
 
     /// The same with at most so many files open at once.
     pub(crate) fn open_with(dir: &Path, most_open: usize) -> Result<Index> {
+        let dir = &publish::present(&*system(), dir)?;
         let manifest = Manifest::read(dir)?;
         let files = system();
         let descriptors = Descriptors::new(Arc::clone(&files), most_open);
