@@ -125,8 +125,8 @@ impl Spool {
     /// [`MOST_BLOCK_BYTES`](crate::spill::run::MOST_BLOCK_BYTES). The buffers, and what the lists grow by, are charged before.
     ///
     /// # Errors
-    /// [`SpillError::Memory`](crate::spill::SpillError::Memory) if that is refused; an error of the file if it cannot be
-    /// opened or created. Nothing has changed then.
+    /// [`SpillError::Memory`] if that is refused; an error of the file if it cannot be opened or created. Nothing has changed
+    /// then.
     pub fn begin<'a>(
         &'a mut self,
         block_bytes: usize,
