@@ -8,6 +8,8 @@ use index_build::manifest::{FILE_NAME, Manifest, index_sha256};
 use index_build::options::{BuildOptions, Sync};
 use index_build::query::Index;
 use index_build::segment::{Decoder, Segment};
+use plimsoll::spill::files::system;
+use plimsoll::spill::read::Reader;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +40,7 @@ fn a_damaged_manifest_is_named_and_the_segments_stay_readable() {
         }
         assert!(matches!(index_sha256(index), Err(Error::Corrupt { path: told, .. }) if told == path));
         for entry in &manifest.segments {
-            let segment = Segment::open(index, entry.number, false).unwrap();
+            let segment = Segment::open(index, entry.number, &|path| Reader::new(system(), path)).unwrap();
             let documents = (segment.number(), segment.documents());
             assert_eq!(documents, (entry.number, entry.documents));
             let field = segment.field("text").unwrap();
@@ -72,7 +74,7 @@ fn a_file_that_the_manifest_names_and_is_not_there_is_named() {
         }
         let error = Index::open(&options.index).map(drop).unwrap_err();
         assert!(error.exit_code() == 1 && error.to_string().contains(&name), "{damage}: {error}");
-        Segment::open(&options.index, 0, false).unwrap();
+        Segment::open(&options.index, 0, &|path| Reader::new(system(), path)).unwrap();
     }
 }
 
