@@ -217,6 +217,8 @@ fn a_failed_page_is_not_kept() {
     let mut kept: PageReader<'_, Reader> = pages.reader(Uncounted);
     kept.rest_of_page(0).unwrap();
     assert!(kept.rest_of_page(PAGE as u64).is_err() && kept.rest_of_page(PAGE as u64).is_err());
+    assert_eq!(*kept.rest_of_page(0).unwrap(), payload[..PAGE], "what it held before it does not hold any more");
+    assert!(kept.rest_of_page(PAGE as u64).is_err());
     std::fs::write(&path, right).unwrap();
     assert_eq!(*kept.rest_of_page(PAGE as u64).unwrap(), payload[PAGE..]);
     assert_eq!(*kept.rest_of_page(1).unwrap(), payload[1..PAGE]);
