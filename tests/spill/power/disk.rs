@@ -143,6 +143,30 @@ impl Disk {
         state.durable = state.nodes.clone();
     }
 
+    /// The disk as the next process finds it if this one is killed behind so many changes; nothing is lost yet, and nothing
+    /// more is durable.
+    pub(super) fn killed_after(&self, changes: usize) -> Disk {
+        let state = self.state();
+        let log: Vec<Op> = state.log[..changes].to_vec();
+        let mut killed = State {
+            nodes: state.durable.clone(),
+            durable: state.durable.clone(),
+            exchange: state.exchange,
+            ..State::default()
+        };
+        log.iter().for_each(|op| killed.apply(op));
+        killed.log = log;
+        Disk::of(killed)
+    }
+
+    /// Numbers of changes behind which names in a folder have changed.
+    pub(super) fn changes_in(&self, folder: &str) -> Vec<usize> {
+        let state = self.state();
+        let folder = state.find(Path::new(folder)).unwrap();
+        let in_it = |number: &usize| matches!(state.log[number - 1], Op::Names(of, _) if of == folder);
+        (1..=state.log.len()).filter(in_it).collect()
+    }
+
     /// Whoever asked has been told that all is well.
     pub(super) fn acknowledge(&self) {
         self.state().record(Op::Acknowledged);

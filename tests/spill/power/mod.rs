@@ -84,6 +84,31 @@ fn an_acknowledged_file_survives_every_crash_and_is_never_torn() {
     }
 }
 
+/// B46, B52, B54: a process is killed, the next one cleans up after it and publishes, and then the power goes: what the
+/// first has replaced is not removed before the new content's name is safe.
+#[test]
+fn what_a_killed_process_left_is_cleaned_up_without_a_risk() {
+    for exchange in [true, false] {
+        let disk = disk(&OLD, exchange);
+        let before = disk.tree(PLACE);
+        publish(&disk, PLACE, SyncPolicy::Final).unwrap();
+        let after = disk.tree(PLACE).unwrap();
+        let kills = disk.changes_in("/store");
+        assert!(kills.len() >= 3, "{kills:?}");
+        for changes in kills {
+            let killed = disk.killed_after(changes);
+            publish(&killed, PLACE, SyncPolicy::Final).unwrap();
+            let (states, violations) = violations(&killed, PLACE, before.as_ref(), &after, None);
+            assert!(
+                violations.is_empty(),
+                "{exchange}, {changes}: {} of {states}: {}",
+                violations.len(),
+                violations[0]
+            );
+        }
+    }
+}
+
 /// Steps of a publication, some of them left out or in the wrong order.
 fn by_hand(old: &[(&str, &str)], steps: &[&str]) -> (Disk, Option<Tree>, Tree) {
     let disk = disk(old, true);

@@ -1,6 +1,7 @@
 //! B54: a process that is killed at any call.
 use super::{ALL, Case, Shape, Tree, tree};
-use crate::faults::Fault;
+use crate::faults::{EIO, Fault, Faults};
+use plimsoll::spill::SpillError;
 use plimsoll::spill::files::system;
 use plimsoll::spill::publish::{present, recover};
 use std::path::Path;
@@ -84,4 +85,35 @@ fn what_a_living_neighbour_has_aside_is_left_alone() {
     drop(handle);
     assert!(recover(&*system(), &place).unwrap() && place.exists());
     assert!(present(&*system(), &root.path().join("absent")).is_err());
+}
+
+/// Only a folder can have been left aside, and only an empty place makes anybody look there.
+#[test]
+fn what_cannot_have_been_left_aside_is_not_looked_at() {
+    let root = tempfile::tempdir().unwrap();
+    let (place, aside) = (root.path().join("index"), root.path().join(".index.tmp-old"));
+    std::fs::write(&aside, "somebody's").unwrap();
+    let absent = present(&*system(), &place).unwrap_err();
+    assert_eq!(absent.io_error().unwrap().kind(), std::io::ErrorKind::NotFound);
+    assert!(absent.to_string().starts_with(&format!("reading {}: ", place.display())), "{absent}");
+    assert!(!recover(&*system(), &place).unwrap() && aside.exists() && !place.exists());
+    std::fs::remove_file(&aside).unwrap();
+    std::fs::create_dir(&aside).unwrap();
+    for number in 0..5 {
+        let faults = Faults::new(Fault::At(number, EIO));
+        let error = |result: SpillError| result.io_error().unwrap().raw_os_error();
+        if number == 0 {
+            assert_eq!(error(present(&*faults.files(), &place).unwrap_err()), Some(EIO));
+        }
+        let faults = Faults::new(Fault::At(number, EIO));
+        assert_eq!(error(recover(&*faults.files(), &place).unwrap_err()), Some(EIO));
+        assert!(aside.exists() && !place.exists());
+    }
+    // a file in the place, and a folder that is not empty, are what is there
+    std::fs::write(&place, "a file").unwrap();
+    assert!(!recover(&*system(), &place).unwrap() && aside.exists());
+    std::fs::remove_file(&place).unwrap();
+    std::fs::create_dir_all(place.join("new")).unwrap();
+    assert!(!recover(&*system(), &place).unwrap() && aside.exists() && place.join("new").exists());
+    assert_eq!(present(&*system(), &place).unwrap(), place);
 }
