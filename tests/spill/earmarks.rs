@@ -2,6 +2,7 @@
 
 use crate::records::{Count, folder, plainly, records, refusal};
 use plimsoll::spill::merge::{MergeLimits, Unwatched, merge, reduce};
+use plimsoll::spill::spool::flush_bytes;
 use plimsoll::spill::{Charge, DiskQuota, Earmark, SpillError, Spool};
 use plimsoll::{GlobalMemoryLimiter, KIB, MIB, ReserveError};
 use std::cell::Cell;
@@ -63,7 +64,7 @@ fn a_flush_and_the_smallest_merge_take_no_more_than_is_earmarked() {
     let folder = folder(parent.path(), &quota);
     for (block_bytes, key_bytes) in [(256, 9), (4096, 300), (64 << 10, 5000)] {
         let limits = MergeLimits { block_bytes, fan_in: 2 };
-        let bytes = Earmark::<Count>::bytes(&folder, 4, limits, key_bytes);
+        let bytes = flush_bytes(&folder, 4, limits, key_bytes);
         let mut account = Count { limit: bytes, ..Count::default() };
         let mut spool = Spool::new(&folder, "name");
         for number in 0..3u8 {
@@ -90,7 +91,7 @@ fn nobody_can_take_what_the_flush_needs() {
     let limiter = GlobalMemoryLimiter::builder().hard_limit_bytes(MIB).build().unwrap();
     let limits = MergeLimits { block_bytes: 4096, fan_in: 2 };
     let writer = limiter.shared_reporter("writer");
-    let mut earmark = Earmark::take(&writer, Earmark::<&plimsoll::Reporter>::bytes(&folder, 1, limits, 400)).unwrap();
+    let mut earmark = Earmark::take(&writer, flush_bytes(&folder, 1, limits, 400)).unwrap();
     let done = AtomicBool::new(false);
     let refusals = AtomicU64::new(0);
     let mut refused = 0;

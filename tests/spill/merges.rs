@@ -8,7 +8,6 @@ use plimsoll::spill::merge::{
 use plimsoll::spill::{Charge, DiskQuota, RunReader, RunWriter, SpillError, SpillFolder, SpillResult, Spool};
 use plimsoll::{GlobalMemoryLimiter, KIB, MIB};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 fn spool_of(runs: u32, block_bytes: usize, folder: &SpillFolder, count: &mut Count) -> Spool {
     let mut spool = Spool::new(folder, "s");
@@ -389,8 +388,6 @@ fn a_merge_that_is_told_to_stop_loses_nothing() {
     assert_eq!((count.held, quota.used_bytes()), (0, 0));
 }
 
-#[allow(dead_code, reason = "that a spool can go to another thread is checked when this compiles")]
-fn a_spool_can_go_to_another_thread(spool: Spool, path: &Path) -> impl Send + Sync + use<> {
-    let _ = path;
-    spool
-}
+// a spool, its readers and what it holds can go to another thread
+static_assertions::assert_impl_all!(Spool: Send, Sync);
+static_assertions::assert_impl_all!(RunReader: Send, Sync);

@@ -77,17 +77,17 @@ impl<C> Target<C> for Collect {
     }
 }
 
-/// Writes a run: each span as pieces of at most 7 bytes.
+/// Writes a run: each span as pieces of 7 bytes, or in a few dozen if it is long.
 pub(crate) fn write(spool: &mut Spool, block_bytes: usize, records: &Plain, account: &mut Count) -> SpillResult<Run> {
     let mut run = spool.begin(block_bytes, 0, account)?;
     let written = (|| {
         for (key, spans) in records {
             run.begin_record(key, account)?;
             for span in spans {
-                let mut rest = span.as_slice();
-                while rest.len() > 7 {
-                    run.piece(&rest[..7], false)?;
-                    rest = &rest[7..];
+                let (mut rest, most) = (span.as_slice(), 7.max(span.len() / 40));
+                while rest.len() > most {
+                    run.piece(&rest[..most], false)?;
+                    rest = &rest[most..];
                 }
                 run.piece(rest, true)?;
             }

@@ -6,7 +6,7 @@
 //! | [`input`] | files, batches cut from the input alone, documents, JSON lines |
 //! | [`token`] | what a token is |
 //! | [`writer`] | one field of one batch in memory: vocabulary, posting arena |
-//! | [`run`] | spilled runs and their bounded merge |
+//! | [`run`] | spilled runs, by plimsoll's spool and merge |
 //! | [`segment`] | the files of a segment: written once, read by position |
 //! | [`manifest`], [`explained`] | what an index folder holds: the index, and why its writers spilled |
 //! | [`build`] | threads, admission, spills, publish |
@@ -15,8 +15,8 @@
 //! | [`cli`] | options, sizes, exit codes, tables, progress |
 //!
 //! Imports go one way: `cli` uses the commands, those use `build`, `segment`, `manifest` and `explained`, and these use `input`,
-//! `token`, `writer` and `run`; of plimsoll, `accounting` and `build` know the
-//! limiter, and `build`, `run`, `query` and `error` the spill folder.
+//! `token`, `writer` and `run`. What is held is said to plimsoll by `accounting` and `build`; runs and their merges are its
+//! own, used by `run` and `build`.
 pub mod accounting;
 pub mod build;
 pub mod cli;

@@ -44,6 +44,7 @@ pub struct RunWriter<'a> {
     written: u64,
     taken: u64,
     last: Vec<u8>,
+    inside_record: bool,
     inside_span: bool,
     state: State,
 }
@@ -102,6 +103,7 @@ impl<'a> RunWriter<'a> {
             written: 0,
             taken: 0,
             last: Vec::with_capacity(key_buffer_bytes(longest)),
+            inside_record: false,
             inside_span: false,
             state: State::Open,
         }
@@ -205,14 +207,15 @@ impl<'a> RunWriter<'a> {
             (Some(_), None) => true,
             (None, _) => self.run.records == 0,
         };
-        if self.state != State::Open || !ascends {
-            return Err(self.refuse("keys do not ascend, or a write has failed before"));
+        if self.state != State::Open || !ascends || self.inside_record {
+            return Err(self.refuse("keys do not ascend, a record was not ended, or a write has failed before"));
         }
         if key.len() > self.last.capacity() {
             let capacity = key_buffer_bytes(key.len());
             account.try_charge(capacity - self.last.capacity())?;
             self.last.reserve_exact(capacity - self.last.len());
         }
+        self.inside_record = true;
         self.run.longest = self.run.longest.max(key.len());
         self.put_varint(shared as u64)?;
         self.put_varint((key.len() - shared) as u64)?;
@@ -226,9 +229,12 @@ impl<'a> RunWriter<'a> {
     /// Bytes of the record; the last ones of a span are marked.
     ///
     /// # Errors
-    /// [`SpillError::Quota`] or [`SpillError::Io`] if a block cannot be written.
+    /// [`SpillError::Quota`] or [`SpillError::Io`] if a block cannot be written; [`SpillError::Corrupt`] outside of a record.
     #[inline]
     pub fn piece(&mut self, bytes: &[u8], last: bool) -> SpillResult<()> {
+        if !self.inside_record {
+            return Err(self.refuse("a piece is outside of a record"));
+        }
         if bytes.is_empty() && !last {
             return Ok(());
         }
@@ -240,12 +246,13 @@ impl<'a> RunWriter<'a> {
     /// No more pieces of the record.
     ///
     /// # Errors
-    /// As [`RunWriter::piece`]; [`SpillError::Corrupt`] if the last piece was not marked.
+    /// As [`RunWriter::piece`], and if the last piece was not marked.
     #[inline]
     pub fn end_record(&mut self) -> SpillResult<()> {
-        if self.inside_span {
-            return Err(self.refuse("a record ends inside a span"));
+        if self.inside_span || !self.inside_record {
+            return Err(self.refuse("a record ends inside a span, or before it began"));
         }
+        self.inside_record = false;
         self.put(&[0])
     }
 
@@ -267,8 +274,8 @@ impl<'a> RunWriter<'a> {
     }
 
     fn seal(&mut self) -> SpillResult<()> {
-        if self.state != State::Open || self.inside_span {
-            return Err(self.refuse("a record ends inside a span, or a write has failed before"));
+        if self.state != State::Open || self.inside_record {
+            return Err(self.refuse("a record was not ended, or a write has failed before"));
         }
         self.close_block();
         let mut counts = [0u8; SEAL_BYTES];

@@ -7,12 +7,21 @@ use crate::spill::merge::{MergeLimits, heap_bytes};
 use crate::spill::run::{RunReader, RunWriter};
 use crate::spill::spool::Spool;
 
+/// What the writer of one run, or the smallest merge (two readers and a writer), takes at most in bytes, the growth of the
+/// lists of a spool in `folder` with a name of so many bytes included.
+pub fn flush_bytes(folder: &SpillFolder, name_bytes: usize, limits: MergeLimits, longest_key_bytes: usize) -> usize {
+    let writer = RunWriter::most_bytes(limits.block_bytes, longest_key_bytes);
+    let reader = RunReader::most_bytes(limits.block_bytes, longest_key_bytes);
+    // a pass has a list of its own for what it makes
+    2 * Spool::most_growth_bytes(folder, name_bytes) + writer + 2 * reader + heap_bytes(2)
+}
+
 /// Memory for the flush that saves the process: taken from an account by a call that may be refused, when there is some,
 /// and spent without one. It is an account itself: what is charged to it comes out of what was taken, and only what goes
 /// beyond is charged to the account behind it. Nobody else can have it, whoever waits, and a budget that is full does not
 /// matter to it.
 ///
-/// It is for one thing at a time: a run that is written, or a merge of two runs ([`Earmark::bytes`]). What it holds counts
+/// It is for one thing at a time: a run that is written, or a merge of two runs ([`flush_bytes`]). What it holds counts
 /// as held from the first moment, and goes back when it is dropped. A spool's lists stay charged when a run is sealed, a
 /// few bytes each: [`Earmark::refill`] makes up for them after a flush, when there is room again.
 #[derive(Debug)]
@@ -33,15 +42,6 @@ impl<C: Charge> Earmark<C> {
     pub fn take(mut account: C, bytes: usize) -> Result<Earmark<C>, ReserveError> {
         account.try_charge(bytes)?;
         Ok(Earmark { account, room: bytes, bytes, charged: 0 })
-    }
-
-    /// What the writer of one run, or the smallest merge (two readers and a writer), takes at most, the growth of the lists
-    /// of a spool in `folder` with a name of so many bytes included.
-    pub fn bytes(folder: &SpillFolder, name_bytes: usize, limits: MergeLimits, longest_key_bytes: usize) -> usize {
-        let writer = RunWriter::most_bytes(limits.block_bytes, longest_key_bytes);
-        let reader = RunReader::most_bytes(limits.block_bytes, longest_key_bytes);
-        // a pass has a list of its own for what it makes
-        2 * Spool::most_growth_bytes(folder, name_bytes) + writer + 2 * reader + heap_bytes(2)
     }
 
     /// What was taken, in bytes.

@@ -9,7 +9,7 @@ mod earmark;
 mod file;
 mod runs;
 
-pub use earmark::Earmark;
+pub use earmark::{Earmark, flush_bytes};
 pub use runs::Spool;
 
 pub(super) use file::Place;

@@ -8,6 +8,9 @@ use crate::spill::run::{Run, RunFile, RunList, RunReader, RunWriter};
 use std::path::Path;
 use std::sync::Arc;
 
+/// Steps in which a list of readers grows.
+const READERS: usize = 16;
+
 /// The runs of one writer, oldest first, in one file of a [`SpillFolder`] that is only appended to.
 ///
 /// A run exists once [`RunWriter::finish`] has said so. What fails before is cut off the file again, and the next run goes
@@ -231,7 +234,8 @@ impl Spool {
         account: &mut impl Charge,
     ) -> (Vec<RunReader>, SpillResult<()>) {
         let files = Arc::clone(self.folder.files());
-        let mut readers = Vec::with_capacity(most.min(self.len()));
+        let most = most.min(self.runs.len());
+        let mut readers = Vec::new();
         let mut opened: Option<(u32, RunFile)> = None;
         // outside of a pass these are all runs
         for run in self.runs.iter().take(most) {
@@ -250,7 +254,13 @@ impl Spool {
                 reader
             })();
             match reader {
-                Ok(reader) => readers.push(reader),
+                Ok(reader) => {
+                    if readers.len() == readers.capacity() {
+                        // the list is charged with its readers: it has little more room than for these
+                        readers.reserve_exact(READERS.min(most - readers.len()));
+                    }
+                    readers.push(reader);
+                }
                 Err(error) => return (readers, Err(error)),
             }
         }
