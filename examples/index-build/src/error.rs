@@ -49,6 +49,7 @@ impl Error {
 impl From<SpillError> for Error {
     fn from(error: SpillError) -> Self {
         match error {
+            SpillError::Io { what, path, bytes: 0, source } => Error::Io { what, path, source },
             SpillError::Corrupt { path, offset, why } => Error::Corrupt { path, offset, why },
             error => Error::Spill(error),
         }
