@@ -180,7 +180,7 @@
 //! # Locks
 //!
 //! In this order, none of them while user code runs: `calling` (credit); dealing; transfers; `moving`; the lists; a cell's
-//! window. Nobody takes two windows but under `moving`.
+//! window. Nobody takes two windows but under `moving`. In `spill`: a slot's opening lock; the seats; a slot's file.
 //!
 //! # Why (record.rs, explain.rs)
 //!
@@ -194,6 +194,53 @@
 //!
 //! A refusal is numbers and a kind. Whoever wants to know more asks [`explain`](crate::GlobalMemoryLimiter::explain), which
 //! walks: cells for the sum and the three that hold most, then arenas for what can be spilled and what is in flight.
+//!
+//! # Where bytes go (spill/, a feature)
+//!
+//! Imports: `spill` uses `limit`'s public values, `units`, `error`, `sync` and `telemetry`; nobody but its users knows it. All
+//! system calls go through `spill::files`, so every one of them can be made to fail.
+//!
+//! **A folder and its owner (folder/).** 1. A creator creates the owner file beside the folder-to-be, locks it, looks whether
+//! the name still leads to the file that it has locked, writes the magic, and only then creates the folder. If the lock is
+//! taken or the name leads elsewhere, a sweeper was faster, and the next number is tried. 2. A sweeper locks each owner file
+//! that it can: a lock that is taken is a living owner's; else the owner is dead, or has no folder yet. With the lock held it
+//! removes the folder, then the owner file. 3. An owner removes its folder first and its owner file last. So no folder is
+//! without an owner file but where files cannot be locked; there nobody sweeps.
+//!
+//! **Disk space.** Taken from the quota before it is written, then charged if the folder is in memory; a refused charge gives
+//! the quota back. What fails to be cut or removed stays counted, because it is there.
+//!
+//! **Spool and runs (spool/, run/).** 1. One append-only file a writer: header with a random identity, then runs; every
+//! check-sum begins with that identity, the run's serial and the block's number. 2. A run: buffers and the list's growth are
+//! charged, blocks are taken from the quota and written, the last write holds the rest and the seal; only then is the run in
+//! the list. 3. A run that fails: the first error is kept, the file is cut to the end of the last sealed run, or removed.
+//! 4. If the cut fails the file takes no more runs. 5. Nothing of it is ever synced: it will be deleted, and a write that was
+//! lost is noticed by a check-sum.
+//!
+//! **Merge (merge/).** A pass merges contiguous groups, oldest first; outputs are kept apart until the pass ends, or fails, and
+//! the list is then outputs followed by the rest: the order never changes, so a retry gives the same. A group is consumed only
+//! when its output is sealed; its whole pages then go back by holes, and the quota with them. Memory that is refused: fewer
+//! readers (never below two), then smaller blocks, then another pass, then the error. An earmark is charged before it is
+//! needed and spent first, so the flush that makes room asks nobody.
+//!
+//! **Publish (publish/).** 1. Missing parents are created; what a killed replacement left under the third name is put back if
+//! the place is empty. 2. Temporary folders whose lock is free are removed, the parent synced before the first of them: it may
+//! be what was replaced, under a name that is not durable yet. That is why these are not owned folders as above. 3. The new
+//! folder is created, locked and looked at again. 4. Everything is written; what is in it has to be what was added. 5. Each
+//! file is synced once, then inner folders, then the folder. Whatever fails ends the publication for ever: nothing is synced a
+//! second time, a retry has new files. 6. The old folder is locked; names are exchanged, or the old one gets the third name
+//! first. 7. The parent is synced, and those of created folders; if that fails names go back. 8. Only then is the old content
+//! removed, and success returned. Readers ask for the place, else the third name, else the place again.
+//!
+//! **Shared descriptors (read/).** 1. A reader pins its slot by a shared lock, reads, lets go, passes a fence, looks at `waiting`.
+//! 2. Without a file it takes the slot's opening lock and looks again; takes a free seat, or the hand goes round and passes
+//! over what was read since or is pinned; the emptied file is closed before the new one is opened; versions are compared;
+//! the slot is filled and pinned, and only then has the seat. 3. If all are pinned: add to `waiting`, fence, look once more,
+//! sleep under the seats' lock. Either it sees the pin gone or the reader sees it waiting. A closer only tries.
+//!
+//! **Several sources (read/).** The first is asked unless it rests. On an error the destination is put back and the others are
+//! asked in order, those that rest last; none twice in a request. After a failed call a source rests for a hundred requests;
+//! a wrong check-sum says nothing of other places. The first error is the one told.
 //!
 //! # Every atomic
 //!
@@ -230,6 +277,8 @@
 //! | `Decider::rests` | decider | Relaxed | a hint | none needed |
 //! | `Decider::{line, calm, alert}` | decider | AcqRel, then a SeqCst fence | the notifier's SeqCst fence | `growth_against_*` |
 //! | settings | anybody | Relaxed | each a number of its own | none needed |
+//! | `Cache::waiting` (spill) | who waits for a descriptor | Relaxed, then a SeqCst fence | the reader's fence after its pin | `who_waits_for_a_descriptor_is_woken` |
+//! | `Slot::{used, seat}`, quotas, counts (spill) | anybody; the seats' lock | Relaxed | numbers and hints only | none needed |
 //!
 //! # Models
 //!
