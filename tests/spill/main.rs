@@ -1,6 +1,7 @@
 //! The spill folder of the library: runs, merges, publishing, positioned reads.
 #![expect(clippy::unwrap_used, reason = "a test may fail by a panic")]
 
+mod auto_traits;
 mod calls;
 #[path = "../common/mod.rs"]
 mod common;
