@@ -7,6 +7,10 @@
 
 pub(crate) use imp::*;
 
+/// Numbers that only have to differ: std's on both sides, so that they are no part of a model.
+#[cfg(feature = "spill")]
+pub(crate) use std::sync::atomic::AtomicU64 as Numbers;
+
 #[cfg(not(all(test, loom)))]
 mod imp {
     #[cfg(feature = "spill")]

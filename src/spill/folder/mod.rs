@@ -27,5 +27,6 @@ mod spill;
 mod sweep;
 
 pub use owned::OwnedFolder;
+pub(super) use owned::next_number;
 pub use spill::{OnRam, SpillFolder, SpillFolderBuilder};
 pub use sweep::Swept;

@@ -5,12 +5,12 @@ use super::owner::{Claim, Owner};
 use super::sweep::{Swept, sweep};
 use crate::spill::error::{SpillError, SpillResult};
 use crate::spill::files::{Files, uninterrupted};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{Numbers, Ordering};
 use crate::telemetry;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Names that are tried; each may be taken by what a sweep could not remove.
 const MOST_ATTEMPTS: usize = 1_000;
@@ -137,11 +137,11 @@ impl Drop for OwnedFolder {
     }
 }
 
-/// A number that no folder of this process has had.
-fn next_number() -> u64 {
-    static NEXT: OnceLock<AtomicU64> = OnceLock::new();
+/// A number that nothing temporary of this process has had.
+pub(in crate::spill) fn next_number() -> u64 {
+    static NEXT: Numbers = Numbers::new(0);
     // Relaxed: only the numbers have to differ
-    NEXT.get_or_init(|| AtomicU64::new(0)).fetch_add(1, Ordering::Relaxed)
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// What to change about a folder, where the system's answer means that it is the wrong one.

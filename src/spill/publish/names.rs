@@ -1,6 +1,6 @@
 //! What temporary things beside a place are called.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::spill::folder::next_number;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,11 +50,8 @@ impl Place {
 
     /// A temporary name that nobody in this process has had.
     pub(super) fn temporary(&self) -> PathBuf {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        // Relaxed: only the numbers have to differ
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut name = self.prefix();
-        name.push(format!("{}-{number}", std::process::id()));
+        name.push(format!("{}-{}", std::process::id(), next_number()));
         self.parent.join(name)
     }
 
