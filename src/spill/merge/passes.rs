@@ -34,9 +34,8 @@ where
     let mut passes = 0;
     while spool.len() > 1 && spool.len().saturating_add(other) > fan_in {
         passes += 1;
-        spool.begin_pass();
-        let passed = pass(spool, MergeLimits { fan_in, ..limits }, account, watch);
-        spool.end_pass(account);
+        let passed = pass(InPass::of(spool).0, MergeLimits { fan_in, ..limits }, account, watch);
+        spool.settle(account);
         if let Err(stop) = passed {
             spool.rest();
             return Err(match stop {
@@ -78,6 +77,25 @@ where
             return Err(error.into());
         }
         limits.fan_in = fits.min(sources - 1).max(2);
+    }
+}
+
+/// A pass that goes on. When it ends, by a panic of the caller's too, all runs are one list again.
+struct InPass<'s>(&'s mut Spool);
+
+impl InPass<'_> {
+    fn of(spool: &mut Spool) -> InPass<'_> {
+        spool.begin_pass();
+        InPass(spool)
+    }
+}
+
+impl Drop for InPass<'_> {
+    fn drop(&mut self) {
+        self.0.end_pass();
+        if std::thread::panicking() {
+            self.0.rest();
+        }
     }
 }
 
