@@ -418,6 +418,25 @@ fn a_merge_that_panics_leaves_all_runs_in_their_order() {
     }
 }
 
+/// Who watches is asked however few records the runs have.
+#[test]
+fn a_merge_of_many_small_runs_is_asked_whether_to_go_on() {
+    struct Looks(u32);
+    impl<C> Watch<C> for Looks {
+        type Error = SpillError;
+        fn go_on(&mut self) -> Result<(), SpillError> {
+            self.0 += 1;
+            Ok(())
+        }
+    }
+    let (parent, mut count) = (tempfile::tempdir().unwrap(), Count::default());
+    let folder = folder(parent.path(), &DiskQuota::unlimited());
+    let mut spool = spool_of(300, 256, &folder, &mut count);
+    let (limits, mut looks) = (MergeLimits { block_bytes: 256, fan_in: 3 }, Looks(0));
+    reduce(&mut spool, 0, limits, &mut count, &mut looks).unwrap();
+    assert!(looks.0 >= 100, "asked {} times while 300 runs became {}", looks.0, spool.len());
+}
+
 // a spool, its readers and what it holds can go to another thread
 static_assertions::assert_impl_all!(Spool: Send, Sync);
 static_assertions::assert_impl_all!(RunReader: Send, Sync);

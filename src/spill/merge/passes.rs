@@ -137,6 +137,7 @@ where
 {
     // a last one alone stays as it is, behind what the others become
     while spool.left() > 1 {
+        watch.go_on().map_err(Stop::Watch)?;
         let group = spool.left().min(limits.fan_in);
         let mut block_bytes = limits.block_bytes;
         let (merged, written) = loop {
