@@ -388,6 +388,55 @@ fn a_merge_that_is_told_to_stop_loses_nothing() {
     assert_eq!((count.held, quota.used_bytes()), (0, 0));
 }
 
+/// A merge that ends by a panic of whoever watches it, at any record: the spool has all its runs, in their order, and one
+/// that comes later is behind them.
+#[test]
+fn a_merge_that_panics_leaves_all_runs_in_their_order() {
+    struct Panicking(u32);
+    impl<C> Watch<C> for Panicking {
+        type Error = SpillError;
+        fn record_begins(&mut self, _: &mut C) {
+            self.0 -= 1;
+            assert!(self.0 > 0, "on purpose");
+        }
+    }
+    let (parent, quota) = (tempfile::tempdir().unwrap(), DiskQuota::unlimited());
+    let folder = folder(parent.path(), &quota);
+    let limits = MergeLimits { block_bytes: 1024, fan_in: 3 };
+    let wide = MergeLimits { fan_in: 100, ..limits };
+    for records_before in (1..80).step_by(6) {
+        let mut count = Count::default();
+        let mut spool = spool_of(20, 1024, &folder, &mut count);
+        let merging = std::panic::AssertUnwindSafe(|| {
+            reduce(&mut spool, 0, limits, &mut count, &mut Panicking(records_before)).unwrap()
+        });
+        std::panic::catch_unwind(merging).unwrap_err();
+        write(&mut spool, 1024, &records(20), &mut count).unwrap();
+        assert!(merged(&mut spool, wide, &mut count).unwrap().0 == plainly((0..21).map(records)), "{records_before}");
+        spool.clear(&mut count).unwrap();
+        assert_eq!(quota.used_bytes(), 0);
+    }
+}
+
+/// Who watches is asked however few records the runs have.
+#[test]
+fn a_merge_of_many_small_runs_is_asked_whether_to_go_on() {
+    struct Looks(u32);
+    impl<C> Watch<C> for Looks {
+        type Error = SpillError;
+        fn go_on(&mut self) -> Result<(), SpillError> {
+            self.0 += 1;
+            Ok(())
+        }
+    }
+    let (parent, mut count) = (tempfile::tempdir().unwrap(), Count::default());
+    let folder = folder(parent.path(), &DiskQuota::unlimited());
+    let mut spool = spool_of(300, 256, &folder, &mut count);
+    let (limits, mut looks) = (MergeLimits { block_bytes: 256, fan_in: 3 }, Looks(0));
+    reduce(&mut spool, 0, limits, &mut count, &mut looks).unwrap();
+    assert!(looks.0 >= 100, "asked {} times while 300 runs became {}", looks.0, spool.len());
+}
+
 // a spool, its readers and what it holds can go to another thread
 static_assertions::assert_impl_all!(Spool: Send, Sync);
 static_assertions::assert_impl_all!(RunReader: Send, Sync);

@@ -34,9 +34,8 @@ where
     let mut passes = 0;
     while spool.len() > 1 && spool.len().saturating_add(other) > fan_in {
         passes += 1;
-        spool.begin_pass();
-        let passed = pass(spool, MergeLimits { fan_in, ..limits }, account, watch);
-        spool.end_pass(account);
+        let passed = pass(InPass::of(spool).0, MergeLimits { fan_in, ..limits }, account, watch);
+        spool.settle(account);
         if let Err(stop) = passed {
             spool.rest();
             return Err(match stop {
@@ -81,6 +80,25 @@ where
     }
 }
 
+/// A pass that goes on. When it ends, by a panic of the caller's too, all runs are one list again.
+struct InPass<'s>(&'s mut Spool);
+
+impl InPass<'_> {
+    fn of(spool: &mut Spool) -> InPass<'_> {
+        spool.begin_pass();
+        InPass(spool)
+    }
+}
+
+impl Drop for InPass<'_> {
+    fn drop(&mut self) {
+        self.0.end_pass();
+        if std::thread::panicking() {
+            self.0.rest();
+        }
+    }
+}
+
 /// Why a group was not merged.
 enum Stop<E> {
     Spill(SpillError),
@@ -119,6 +137,7 @@ where
 {
     // a last one alone stays as it is, behind what the others become
     while spool.left() > 1 {
+        watch.go_on().map_err(Stop::Watch)?;
         let group = spool.left().min(limits.fan_in);
         let mut block_bytes = limits.block_bytes;
         let (merged, written) = loop {

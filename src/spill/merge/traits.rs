@@ -69,7 +69,7 @@ pub trait Watch<C> {
     /// What the merge may fail with.
     type Error: From<SpillError>;
 
-    /// Whether to go on: asked about every thousand records.
+    /// Whether to go on: asked about every thousand records, and before each group of runs becomes one.
     ///
     /// # Errors
     /// The reason not to; the merge ends with it.

@@ -92,9 +92,10 @@ impl Reader {
     /// # Errors
     /// As [`read_exact_at`](Self::read_exact_at), but the end of the file is none.
     pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> SpillResult<usize> {
-        if offset > i64::MAX as u64 {
-            return Ok(0);
-        }
+        // no file reaches further, and systems call a read across that wrong
+        let Some(most) = (i64::MAX as u64).checked_sub(offset) else { return Ok(0) };
+        let within = bytes.len().min(usize::try_from(most).unwrap_or(usize::MAX));
+        let bytes = &mut bytes[..within];
         self.with_file(|file| {
             let asked = bytes.len() as u64;
             uninterrupted(|| file.read_at(bytes, offset)).map_err(|error| self.io(error, asked))

@@ -304,13 +304,12 @@ impl Spool {
         self.runs.iter()
     }
 
-    /// A pass ends, here or at an error: all runs are one list again, in their order.
-    pub(in crate::spill) fn end_pass(&mut self, account: &mut impl Charge) {
+    /// A pass ends, here, at an error or at a panic: all runs are one list again, in their order.
+    pub(in crate::spill) fn end_pass(&mut self) {
         let mut newer = std::mem::take(&mut self.runs);
         self.merged.append(&mut newer);
         std::mem::swap(&mut self.runs, &mut self.merged);
         self.in_pass = false;
-        self.settle(account);
     }
 
     /// Handles may be closed.

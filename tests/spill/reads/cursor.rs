@@ -35,8 +35,10 @@ fn a_cursor_goes_on_where_it_was_whatever_is_read_by_position() {
         assert_eq!((other.position(), reader.opens()), (31, 1));
         one.set_position(9_999);
         assert_eq!((one.read(&mut [0; 5]).unwrap(), one.position()), (1, 10_000));
-        one.set_position(u64::MAX);
-        assert_eq!(one.read(&mut [0; 5]).unwrap(), 0);
+        for nothing_there in [10_001, i64::MAX as u64 - 3, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX] {
+            one.set_position(nothing_there);
+            assert_eq!(one.read(&mut [0; 5]).unwrap(), 0, "{nothing_there}");
+        }
     }
 }
 
