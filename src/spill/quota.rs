@@ -8,14 +8,20 @@ use std::sync::Arc;
 /// file system is given back here. Without a limit it only counts.
 #[derive(Debug, Clone)]
 pub struct DiskQuota {
-    used: Arc<AtomicU64>,
+    shared: Arc<Shared>,
     limit_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    used: AtomicU64,
+    peak: AtomicU64,
 }
 
 impl DiskQuota {
     /// At most so many bytes.
     pub fn new(limit_bytes: u64) -> DiskQuota {
-        DiskQuota { used: Arc::default(), limit_bytes }
+        DiskQuota { shared: Arc::default(), limit_bytes }
     }
 
     /// Any number of bytes, counted.
@@ -26,7 +32,13 @@ impl DiskQuota {
     /// What is on disk, or about to be, in bytes.
     pub fn used_bytes(&self) -> u64 {
         // Relaxed: a count only, nothing is published through it
-        self.used.load(Ordering::Relaxed)
+        self.shared.used.load(Ordering::Relaxed)
+    }
+
+    /// The most that was on disk at any time, or about to be, in bytes; never above the limit.
+    pub fn peak_bytes(&self) -> u64 {
+        // Relaxed: as above
+        self.shared.peak.load(Ordering::Relaxed)
     }
 
     /// The limit in bytes; none means that it only counts.
@@ -40,20 +52,23 @@ impl DiskQuota {
     /// [`SpillError::Quota`]; nothing has changed.
     pub(crate) fn take(&self, bytes: u64) -> SpillResult<()> {
         // Relaxed: a count only; compare-exchange keeps it below the limit under any interleaving
-        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+        let taken = self.shared.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             used.checked_add(bytes).filter(|&after| after <= self.limit_bytes)
         });
-        taken.map(drop).map_err(|used_bytes| SpillError::Quota {
-            asked_bytes: bytes,
-            used_bytes,
-            limit_bytes: self.limit_bytes,
-        })
+        match taken {
+            Ok(before) => {
+                // Relaxed: a maximum of values that there were, whatever order they come in
+                self.shared.peak.fetch_max(before + bytes, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(used_bytes) => Err(SpillError::Quota { asked_bytes: bytes, used_bytes, limit_bytes: self.limit_bytes }),
+        }
     }
 
     /// Gives back what is not on disk any more.
     pub(crate) fn give_back(&self, bytes: u64) {
         // Relaxed: as above
-        let before = self.used.fetch_sub(bytes, Ordering::Relaxed);
+        let before = self.shared.used.fetch_sub(bytes, Ordering::Relaxed);
         debug_assert!(before >= bytes, "no more is given back than was taken");
     }
 }

@@ -10,7 +10,7 @@ fn folder(parent: &tempfile::TempDir, quota: &DiskQuota) -> SpillFolder {
 #[test]
 fn a_quota_starts_with_nothing_used_and_knows_its_limit() {
     assert_eq!((DiskQuota::new(7).used_bytes(), DiskQuota::new(7).limit_bytes()), (0, Some(7)));
-    assert_eq!(DiskQuota::unlimited().limit_bytes(), None);
+    assert_eq!((DiskQuota::unlimited().peak_bytes(), DiskQuota::unlimited().limit_bytes()), (0, None));
 }
 
 #[test]
@@ -27,12 +27,12 @@ fn folders_with_one_quota_share_it_to_the_byte() {
             matches!(error, SpillError::Quota { asked_bytes, used_bytes: 100, limit_bytes: 100 } if asked_bytes == asked),
             "{error:?}"
         );
-        assert_eq!(quota.used_bytes(), 100, "a refusal changes nothing");
+        assert_eq!((quota.used_bytes(), quota.peak_bytes()), (100, 100), "a refusal changes nothing");
     }
     one.give_back(60);
     other.take(60).unwrap();
     other.give_back(100);
-    assert_eq!(quota.used_bytes(), 0);
+    assert_eq!((quota.used_bytes(), quota.peak_bytes()), (0, 100));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn threads_that_are_refused_and_not_never_pass_the_quota_and_leave_it_at_0() {
                     let bytes = random.below(400) as u64;
                     match folder.take(bytes) {
                         Ok(()) => {
-                            assert!(quota.used_bytes() <= 1_000);
+                            assert!(quota.used_bytes() <= 1_000 && quota.peak_bytes() >= bytes);
                             std::thread::yield_now();
                             folder.give_back(bytes);
                         }
@@ -78,6 +78,7 @@ fn threads_that_are_refused_and_not_never_pass_the_quota_and_leave_it_at_0() {
         }
     });
     assert_eq!(quota.used_bytes(), 0);
+    assert!(quota.peak_bytes() <= 1_000, "no more than was allowed was ever there");
 }
 
 /// B69: the text says which limit it was, with what was asked, used and allowed.

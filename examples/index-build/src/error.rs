@@ -1,4 +1,5 @@
 //! How a command fails: every error knows its exit code and says what to change.
+use plimsoll::Bytes;
 use plimsoll::spill::SpillError;
 use std::fmt;
 use std::io;
@@ -63,6 +64,16 @@ impl fmt::Display for Error {
             Error::Io { what, path, source } => write!(f, "{what} {}: {source}", path.display()),
             Error::Input { path, line, why } => write!(f, "{}, line {line}: {why}", path.display()),
             Error::Corrupt { path, offset, why } => write!(f, "{}, offset {offset}: {why}", path.display()),
+            Error::Spill(SpillError::Quota { asked_bytes, used_bytes, limit_bytes }) => {
+                // what is larger than all addresses is no quota that refuses
+                let [asked, used, limit] = [asked_bytes, used_bytes, limit_bytes]
+                    .map(|&bytes| Bytes(usize::try_from(bytes).unwrap_or(usize::MAX)));
+                write!(
+                    f,
+                    "{asked} more of spilled runs are refused by --spill-quota: {used} used of {limit}; give a larger \
+                     --spill-quota, or a larger --budget, --hard-limit or --writer-cap, so that less is spilled"
+                )
+            }
             Error::Spill(error) => error.fmt(f),
             Error::Room { bytes } => write!(f, "{bytes} bytes more are refused by --hard-limit"),
             Error::Interrupted { signal: 2 } => f.write_str("interrupted, temporary files removed"),

@@ -83,6 +83,8 @@ pub struct BuildOptions {
     /// Upper bound of flush threads.
     pub threads: usize,
     pub spill_dir: Option<PathBuf>,
+    /// The most that spilled runs may have on disk; none is no limit.
+    pub spill_quota_bytes: Option<u64>,
     pub spill_on_ram: SpillOnRam,
     pub accounting: Accounting,
     pub sync: Sync,
@@ -108,6 +110,7 @@ impl Default for BuildOptions {
             batch_bytes: 16 << 20,
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
             spill_dir: None,
+            spill_quota_bytes: None,
             spill_on_ram: SpillOnRam::Warn,
             accounting: Accounting::Batched,
             sync: Sync::Final,

@@ -33,6 +33,9 @@ pub struct BuildReport {
     pub runs: u64,
     pub spilled_bytes: u64,
     pub spill_ram_bytes: u64,
+    /// The most that spilled runs had on disk at any time, and what is still counted when they are gone: 0.
+    pub spill_disk_peak_bytes: u64,
+    pub spill_disk_at_end_bytes: u64,
     /// Folders of killed builds that were removed at the start, and the bytes in them.
     pub swept_folders: u64,
     pub swept_bytes: u64,

@@ -241,6 +241,7 @@ fn configurations_that_cannot_work_are_usage_errors_that_name_the_option() {
         ("--budget", BuildOptions { budget_bytes: Some(0), ..base.clone() }),
         ("--floor", BuildOptions { floor_bytes: Some(0), ..base.clone() }),
         ("--writer-cap", BuildOptions { writer_cap_bytes: Some(0), ..base.clone() }),
+        ("--spill-quota", BuildOptions { spill_quota_bytes: Some(0), ..base.clone() }),
         ("--accounting", BuildOptions { budget_bytes: Some(1 << 20), accounting: Accounting::Off, ..base.clone() }),
         ("--floor", BuildOptions { budget_bytes: Some(1 << 20), floor_bytes: Some(2 << 20), ..base.clone() }),
         ("minimum of 1 KiB", BuildOptions { budget_bytes: Some(1000), ..base.clone() }),

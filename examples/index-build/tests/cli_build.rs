@@ -7,13 +7,12 @@ use command::{Said, at, folder, names, run};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// The keys of a build's JSON object: those of the contract, and what its syncs came to.
+/// The keys of a build's JSON object: those of the contract, and what its syncs and its spills on disk came to.
 const KEYS: &str = "documents skipped_documents tokens distinct_terms postings input_bytes index_bytes segments seconds \
     mb_per_s user_seconds sys_seconds threads accounting budget_bytes hard_limit_bytes floor_bytes peak_held_bytes \
     mean_held_bytes overdraft_peak_bytes start_resident_bytes peak_resident_bytes forced_spills own_spills runs \
-    spilled_bytes spill_ram_bytes swept_folders swept_bytes merge_passes publishes notifications decisions shortfall_episodes syncs \
-    sync_seconds accounting_errors \
-    lag_bound_bytes held_at_end_bytes published_at_end_bytes index_sha256";
+    spilled_bytes spill_ram_bytes spill_disk_peak_bytes spill_disk_at_end_bytes swept_folders swept_bytes merge_passes \
+    publishes notifications decisions shortfall_episodes syncs sync_seconds accounting_errors lag_bound_bytes held_at_end_bytes published_at_end_bytes index_sha256";
 
 const TEXT: &str = "Alpha beta, alpha!\nbeta Gamma\n\nalpha beta\n";
 
@@ -39,7 +38,7 @@ fn log_lines(lines: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_build_prints_the_keys_of_the_contract_and_of_its_syncs() {
+fn a_build_prints_the_keys_of_the_contract_and_of_its_syncs_and_spills() {
     let dir = folder(&[("in.txt", TEXT.as_bytes())]);
     let said = build(&dir, "in.txt", &["--json"]);
     let report = said.json();

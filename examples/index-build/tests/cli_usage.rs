@@ -22,9 +22,15 @@ fn help_explains_every_command_on_stdout_and_is_no_error() {
         assert!(said.stdout.contains("index-build"), "{said:?}");
     }
     let help = run(["build", "--help"]).stdout;
-    for needed in
-        ["[default: 32KiB]", "[default: 16MiB]", "powers of two", "[default: unlimited]", "143 after SIGTERM", "--json"]
-    {
+    for needed in [
+        "[default: 32KiB]",
+        "[default: 16MiB]",
+        "powers of two",
+        "[default: unlimited]",
+        "--spill-quota <SIZE>",
+        "143 after SIGTERM",
+        "--json",
+    ] {
         assert!(help.contains(needed), "{needed} in {help}");
     }
 }
@@ -63,6 +69,7 @@ fn a_size_is_read_strictly_and_zero_only_as_a_quantum() {
         ("--budget", "0", "0 is not allowed here"),
         ("--floor", "0KiB", "0 is not allowed here"),
         ("--writer-cap", "0", "0 is not allowed here"),
+        ("--spill-quota", "0", "0 is not allowed here"),
         ("--block-bytes", "0", "0 is not allowed here"),
         ("--batch-bytes", "0", "0 is not allowed here"),
         ("--batch-bytes", "17179869184GiB", "more bytes than this machine can address"),

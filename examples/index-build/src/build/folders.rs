@@ -5,7 +5,7 @@ use crate::manifest::Manifest;
 use crate::options::{SpillOnRam, Sync};
 use plimsoll::spill::files::system;
 use plimsoll::spill::publish::{self, Publication, SyncPolicy};
-use plimsoll::spill::{OnRam, SpillError, SpillFolder};
+use plimsoll::spill::{DiskQuota, OnRam, SpillError, SpillFolder};
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
@@ -85,14 +85,15 @@ impl Target {
         Ok(Publication::begin(system(), &self.path(), policy)?.replacing(self.replaces))
     }
 
-    /// The folder of spilled runs, in `folder` or beside the index.
-    pub(super) fn spill(&self, folder: Option<&Path>) -> Result<SpillFolder> {
+    /// The folder of spilled runs, in `folder` or beside the index, for at most `quota_bytes` of them at any time.
+    pub(super) fn spill(&self, folder: Option<&Path>, quota_bytes: Option<u64>) -> Result<SpillFolder> {
         let parent = folder.unwrap_or(&self.parent);
         if !parent.is_dir() {
             return Err(Error::Usage(format!("--spill-dir {} is not a folder", parent.display())));
         }
         // this program says itself what memory means, with its options
-        let builder = SpillFolder::builder(parent).label(&self.name).on_ram(OnRam::Allow);
+        let quota = quota_bytes.map_or_else(DiskQuota::unlimited, DiskQuota::new);
+        let builder = SpillFolder::builder(parent).label(&self.name).quota(quota).on_ram(OnRam::Allow);
         builder.create().map_err(|error| match error {
             SpillError::Folder { .. } if folder.is_some() => Error::Usage(format!("--spill-dir {error}")),
             error => error.into(),

@@ -109,7 +109,7 @@ fn run<M: Mode>(
     limiter: Option<GlobalMemoryLimiter>,
 ) -> Result<BuildReport> {
     let mut index = target.publication(options.sync)?;
-    let spill = target.spill(options.spill_dir.as_deref())?;
+    let spill = target.spill(options.spill_dir.as_deref(), options.spill_quota_bytes)?;
     let swept = index.swept() + spill.swept();
     watch.swept_folders.store(swept.folders, Ordering::Relaxed);
     watch.swept_bytes.store(swept.bytes, Ordering::Relaxed);
@@ -127,6 +127,7 @@ fn run<M: Mode>(
     let start = Instant::now();
     let (start_cpu, (start_resident_bytes, _)) = (process::seconds(), process::resident());
     let (ran, mut kept) = threads::run(plan, &mode, watch, index.path(), &spill, charge_spills, limiter.as_ref())?;
+    let disk = spill.quota().clone();
     spill.remove()?;
     let threads::Ran { mut done, fields, digest: (input_bytes, input_sha256), counts, samples } = ran;
     let names: usize = fields.iter().map(String::len).sum();
@@ -204,6 +205,8 @@ fn run<M: Mode>(
         runs: counts.runs.into_inner(),
         spilled_bytes: counts.spilled_bytes.load(Ordering::Relaxed),
         spill_ram_bytes: if spills_to_ram { counts.spilled_bytes.into_inner() } else { 0 },
+        spill_disk_peak_bytes: disk.peak_bytes(),
+        spill_disk_at_end_bytes: disk.used_bytes(),
         swept_folders: swept.folders,
         swept_bytes: swept.bytes,
         merge_passes: counts.merge_passes.into_inner(),

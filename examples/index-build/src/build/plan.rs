@@ -55,6 +55,7 @@ pub(super) fn check(options: &BuildOptions) -> Result<()> {
         ("--writer-cap", options.writer_cap_bytes == Some(0)),
         ("--block-bytes", options.block_bytes == 0),
         ("--batch-bytes", options.batch_bytes == 0),
+        ("--spill-quota", options.spill_quota_bytes == Some(0)),
         ("--threads", options.threads == 0),
     ];
     if let Some((option, _)) = zero.iter().find(|(_, zero)| *zero) {

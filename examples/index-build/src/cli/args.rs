@@ -100,6 +100,10 @@ pub(super) struct Build {
     /// Where spilled runs go, removed at the end [default: a temporary folder in the parent of the index folder]
     #[arg(long, value_name = "DIR")]
     spill_dir: Option<PathBuf>,
+    /// The most bytes that spilled runs may have on disk at any time, all threads together; a build that needs more fails
+    /// [default: none]
+    #[arg(long, value_name = "SIZE", value_parser = size::above_zero)]
+    spill_quota: Option<u64>,
     /// What to do if the spill directory lies in memory: warn and show the bytes, charge them, or refuse to build
     #[arg(long, value_enum, default_value = "warn")]
     spill_on_ram: SpillOnRamName,
@@ -138,6 +142,7 @@ impl Build {
             batch_bytes: self.batch_bytes,
             threads: self.threads.unwrap_or(defaults.threads),
             spill_dir: self.spill_dir,
+            spill_quota_bytes: self.spill_quota,
             spill_on_ram: self.spill_on_ram.into(),
             accounting: self.accounting.into(),
             sync: self.sync.into(),
