@@ -32,15 +32,15 @@ fn rename(files: &dyn Files, from: &Path, to: &Path) -> SpillResult<()> {
     uninterrupted(|| files.rename(from, to)).map_err(SpillError::io("renaming to", to))
 }
 
-/// Another publication has the place's present content in its hands.
+/// Locks what is at the place, so that it stays there. An error if another publication has that in its hands, or was
+/// faster: what was opened had lost its name before it was locked.
 fn lock_old(files: &dyn Files, place: &Path) -> SpillResult<Lock> {
-    match Lock::take(files, place).map_err(SpillError::io("locking", place))? {
-        Lock::Taken => {
-            let error = io::Error::new(io::ErrorKind::ResourceBusy, "another process is replacing it");
-            Err(SpillError::io("replacing", place)(error))
-        }
-        lock => Ok(lock),
+    let lock = Lock::take(files, place).map_err(SpillError::io("locking", place))?;
+    if !matches!(lock, Lock::Taken) && lock.has_the_name(files, place).map_err(SpillError::io("locking", place))? {
+        return Ok(lock);
     }
+    let error = io::Error::new(io::ErrorKind::ResourceBusy, "another process is replacing it");
+    Err(SpillError::io("replacing", place)(error))
 }
 
 impl Swap {
@@ -50,12 +50,7 @@ impl Swap {
         let refuse = |kind, why| Err(SpillError::io("replacing", path)(io::Error::new(kind, why)));
         match uninterrupted(|| files.look(path)) {
             Ok(entry) if !entry.is_folder => return refuse(io::ErrorKind::NotADirectory, "it is not a folder"),
-            Ok(_) if replace => {}
-            Ok(_) => {
-                if !uninterrupted(|| files.list(path)).map_err(SpillError::io("reading", path))?.is_empty() {
-                    return refuse(io::ErrorKind::DirectoryNotEmpty, "it is not empty");
-                }
-            }
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 rename(files, new, path)?;
                 return Ok(Swap { how: How::New, _old: None });
@@ -63,6 +58,10 @@ impl Swap {
             Err(error) => return Err(SpillError::io("reading", path)(error)),
         }
         let _old = Some(lock_old(files, path)?);
+        // with the lock: nobody publishes here between this look and the step
+        if !replace && !uninterrupted(|| files.list(path)).map_err(SpillError::io("reading", path))?.is_empty() {
+            return refuse(io::ErrorKind::DirectoryNotEmpty, "it is not empty");
+        }
         match uninterrupted(|| files.exchange(new, path)) {
             Ok(()) => return Ok(Swap { how: How::Exchanged, _old }),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {}

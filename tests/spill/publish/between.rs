@@ -1,0 +1,107 @@
+//! What somebody else does between two calls of a publication.
+use super::tree;
+use plimsoll::spill::files::{Entry, Files, OpenFile, system};
+use plimsoll::spill::publish::{Publication, SyncPolicy};
+use plimsoll::spill::{SpillError, SpillResult};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+type Act = Box<dyn FnOnce() + Send>;
+
+/// The system's calls; before the first one of a kind on a path, somebody else acts.
+struct Between {
+    files: Arc<dyn Files>,
+    at: (&'static str, PathBuf),
+    act: Mutex<Option<Act>>,
+}
+
+impl Between {
+    fn before(what: &'static str, path: PathBuf, act: impl FnOnce() + Send + 'static) -> Arc<Between> {
+        let act: Act = Box::new(act);
+        Arc::new(Between { files: system(), at: (what, path), act: Mutex::new(Some(act)) })
+    }
+
+    fn call(&self, what: &str, path: &Path) -> &dyn Files {
+        if self.at.0 == what && self.at.1 == path {
+            let act = self.act.lock().unwrap().take();
+            act.into_iter().for_each(|act| act());
+        }
+        &*self.files
+    }
+}
+
+impl fmt::Debug for Between {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Between({:?})", self.at)
+    }
+}
+
+impl Files for Between {
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
+        self.call("create", path).create_new(path)
+    }
+    fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
+        self.call("open", path).open(path)
+    }
+    fn open_for_writing(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
+        self.call("open for writing", path).open_for_writing(path)
+    }
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        self.call("create folder", path).create_folder(path)
+    }
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        self.call("list", folder).list(folder)
+    }
+    fn look(&self, path: &Path) -> io::Result<Entry> {
+        self.call("look", path).look(path)
+    }
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.call("remove file", path).remove_file(path)
+    }
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        self.call("remove folder", path).remove_folder(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.call("rename", from).rename(from, to)
+    }
+    fn exchange(&self, one: &Path, other: &Path) -> io::Result<()> {
+        self.call("exchange", other).exchange(one, other)
+    }
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.call("sync folder", folder).sync_folder(folder)
+    }
+    fn in_memory(&self, folder: &Path) -> io::Result<bool> {
+        self.call("in memory", folder).in_memory(folder)
+    }
+}
+
+fn publish(files: Arc<dyn Files>, place: &Path, replace: bool, bytes: &[u8]) -> SpillResult<()> {
+    let mut publication = Publication::begin(files, place, SyncPolicy::Final)?.replacing(replace);
+    publication.write("a", bytes)?;
+    publication.commit(|| Ok::<(), SpillError>(())).map(drop)
+}
+
+/// A publication that may not replace anything finds the place empty; before it takes it, another one has published there.
+#[cfg(unix)]
+#[test]
+fn what_came_to_an_empty_place_meanwhile_is_not_replaced_unasked() {
+    for what in ["list", "open", "exchange"] {
+        let root = tempfile::tempdir().unwrap();
+        let place = root.path().join("index");
+        std::fs::create_dir(&place).unwrap();
+        let neighbours = place.clone();
+        let theirs = Arc::new(Mutex::new(None));
+        let told = theirs.clone();
+        let files = Between::before(what, place.clone(), move || {
+            *told.lock().unwrap() = Some(publish(system(), &neighbours, false, b"theirs"));
+        });
+        let ours = publish(files, &place, false, b"ours");
+        let theirs = theirs.lock().unwrap().take().unwrap();
+        assert!(ours.is_ok() != theirs.is_ok(), "{what}: {ours:?} {theirs:?}");
+        let won: &[u8] = if ours.is_ok() { b"ours" } else { b"theirs" };
+        assert_eq!(std::fs::read(place.join("a")).unwrap(), won, "{what}");
+        assert_eq!(tree(root.path()).len(), 2, "{what}: nothing else stays");
+    }
+}
