@@ -15,12 +15,13 @@ struct Between {
     files: Arc<dyn Files>,
     at: (&'static str, PathBuf),
     act: Mutex<Option<Act>>,
+    synced: Mutex<Vec<PathBuf>>,
 }
 
 impl Between {
     fn before(what: &'static str, path: PathBuf, act: impl FnOnce() + Send + 'static) -> Arc<Between> {
         let act: Act = Box::new(act);
-        Arc::new(Between { files: system(), at: (what, path), act: Mutex::new(Some(act)) })
+        Arc::new(Between { files: system(), at: (what, path), act: Mutex::new(Some(act)), synced: Mutex::default() })
     }
 
     fn call(&self, what: &str, path: &Path) -> &dyn Files {
@@ -70,6 +71,7 @@ impl Files for Between {
         self.call("exchange", other).exchange(one, other)
     }
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.synced.lock().unwrap().push(folder.to_owned());
         self.call("sync folder", folder).sync_folder(folder)
     }
     fn in_memory(&self, folder: &Path) -> io::Result<bool> {
@@ -81,6 +83,19 @@ fn publish(files: Arc<dyn Files>, place: &Path, replace: bool, bytes: &[u8]) -> 
     let mut publication = Publication::begin(files, place, SyncPolicy::Final)?.replacing(replace);
     publication.write("a", bytes)?;
     publication.commit(|| Ok::<(), SpillError>(())).map(drop)
+}
+
+/// A parent that another process creates first is as little durable as one of our own: the folder that its name is in is
+/// synced too.
+#[test]
+fn parents_that_somebody_else_has_just_created_are_synced() {
+    let root = tempfile::tempdir().unwrap();
+    let (x, y) = (root.path().join("x"), root.path().join("x/y"));
+    let neighbours = x.clone();
+    let files = Between::before("create folder", x.clone(), move || std::fs::create_dir(neighbours).unwrap());
+    publish(files.clone(), &y.join("index"), false, b"x").unwrap();
+    let synced = files.synced.lock().unwrap().clone();
+    assert_eq!(synced[1..], [y, x, root.path().to_owned()]);
 }
 
 /// A publication that may not replace anything finds the place empty; before it takes it, another one has published there.
