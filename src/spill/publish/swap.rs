@@ -39,8 +39,23 @@ fn lock_old(files: &dyn Files, place: &Path) -> SpillResult<Lock> {
     if !matches!(lock, Lock::Taken) && lock.has_the_name(files, place).map_err(SpillError::io("locking", place))? {
         return Ok(lock);
     }
+    Err(busy(place))
+}
+
+fn busy(place: &Path) -> SpillError {
     let error = io::Error::new(io::ErrorKind::ResourceBusy, "another process is replacing it");
-    Err(SpillError::io("replacing", place)(error))
+    SpillError::io("replacing", place)(error)
+}
+
+/// The place is empty. An error if that is for a moment: what was there waits, in somebody's hands, under the third name.
+fn refuse_moment(files: &dyn Files, place: &Place) -> SpillResult<()> {
+    let aside = place.aside();
+    match Lock::take(files, &aside) {
+        Ok(Lock::Taken) => Err(busy(&place.path)),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(SpillError::io("locking", &aside)(error)),
+    }
 }
 
 impl Swap {
@@ -52,6 +67,7 @@ impl Swap {
             Ok(entry) if !entry.is_folder => return refuse(io::ErrorKind::NotADirectory, "it is not a folder"),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                refuse_moment(files, place)?;
                 rename(files, new, path)?;
                 return Ok(Swap { how: How::New, _old: None });
             }

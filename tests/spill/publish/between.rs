@@ -1,5 +1,5 @@
 //! What somebody else does between two calls of a publication.
-use super::tree;
+use super::{WithoutExchange, tree};
 use plimsoll::spill::files::{Entry, Files, OpenFile, system};
 use plimsoll::spill::publish::{Publication, SyncPolicy};
 use plimsoll::spill::{SpillError, SpillResult};
@@ -20,8 +20,17 @@ struct Between {
 
 impl Between {
     fn before(what: &'static str, path: PathBuf, act: impl FnOnce() + Send + 'static) -> Arc<Between> {
+        Between::over(system(), what, path, act)
+    }
+
+    fn over(
+        files: Arc<dyn Files>,
+        what: &'static str,
+        path: PathBuf,
+        act: impl FnOnce() + Send + 'static,
+    ) -> Arc<Between> {
         let act: Act = Box::new(act);
-        Arc::new(Between { files: system(), at: (what, path), act: Mutex::new(Some(act)), synced: Mutex::default() })
+        Arc::new(Between { files, at: (what, path), act: Mutex::new(Some(act)), synced: Mutex::default() })
     }
 
     fn call(&self, what: &str, path: &Path) -> &dyn Files {
@@ -119,4 +128,29 @@ fn what_came_to_an_empty_place_meanwhile_is_not_replaced_unasked() {
         assert_eq!(std::fs::read(place.join("a")).unwrap(), won, "{what}");
         assert_eq!(tree(root.path()).len(), 2, "{what}: nothing else stays");
     }
+}
+
+/// Where names cannot be exchanged, a replacement leaves the place empty for a moment: another publication does not take
+/// that for a place where nothing is.
+#[cfg(unix)]
+#[test]
+fn a_place_that_is_empty_while_it_is_replaced_is_not_taken() {
+    let root = tempfile::tempdir().unwrap();
+    let place = root.path().join("index");
+    publish(system(), &place, false, b"old").unwrap();
+    let neighbours = place.clone();
+    let theirs = Arc::new(Mutex::new(None));
+    let told = theirs.clone();
+    let plain = || -> Arc<dyn Files> { Arc::new(WithoutExchange(system())) };
+    let files = Between::over(plain(), "rename", root.path().join("making"), move || {
+        *told.lock().unwrap() = Some(publish(plain(), &neighbours, false, b"theirs"));
+    });
+    let ours = Publication::begin_as(files, &place, "making", SyncPolicy::Final).unwrap();
+    let mut ours = ours.replacing(true);
+    ours.write("a", b"ours").unwrap();
+    ours.commit(|| Ok::<(), SpillError>(())).unwrap();
+    let theirs = theirs.lock().unwrap().take().unwrap().unwrap_err();
+    assert!(theirs.to_string().ends_with(": another process is replacing it"), "{theirs}");
+    assert_eq!(std::fs::read(place.join("a")).unwrap(), b"ours");
+    assert_eq!(tree(root.path()).len(), 2);
 }
