@@ -10,8 +10,8 @@ use std::path::Path;
 pub(super) enum Lock {
     /// It is ours until this is dropped.
     Held {
-        /// Open, and that is all.
-        _handle: Box<dyn OpenFile>,
+        /// What is locked.
+        handle: Box<dyn OpenFile>,
     },
     /// Somebody living has it.
     Taken,
@@ -27,11 +27,23 @@ impl Lock {
         }
         let handle = uninterrupted(|| files.open(folder))?;
         match uninterrupted(|| handle.try_lock()) {
-            Ok(true) => Ok(Lock::Held { _handle: handle }),
+            Ok(true) => Ok(Lock::Held { handle }),
             Ok(false) => Ok(Lock::Taken),
             Err(error) if cannot(&error) => Ok(Lock::Unsupported),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether `path` leads to what is locked; yes where that cannot be told.
+    pub(super) fn has_the_name(&self, files: &dyn Files, path: &Path) -> io::Result<bool> {
+        let Lock::Held { handle } = self else { return Ok(true) };
+        let named = match uninterrupted(|| files.look(path)) {
+            Ok(entry) => entry.identity,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let locked = uninterrupted(|| handle.version())?.identity;
+        Ok(named.zip(locked).is_none_or(|(named, locked)| named == locked))
     }
 }
 

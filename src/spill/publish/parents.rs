@@ -12,6 +12,8 @@ pub(super) struct Parents {
     files: Arc<dyn Files>,
     /// The uppermost first.
     created: Vec<PathBuf>,
+    /// Those, and what somebody else has created meanwhile, whose name need not be durable either.
+    missing: Vec<PathBuf>,
 }
 
 impl Parents {
@@ -26,7 +28,8 @@ impl Parents {
             }
         }
         // before they are created: some may be when one cannot be
-        let mut parents = Parents { files, created: Vec::with_capacity(missing.len()) };
+        let created = Vec::with_capacity(missing.len());
+        let mut parents = Parents { files, created, missing: missing.iter().rev().map(PathBuf::from).collect() };
         for folder in missing.into_iter().rev() {
             match uninterrupted(|| parents.files.create_folder(folder)) {
                 Ok(()) => parents.created.push(folder.to_owned()),
@@ -38,9 +41,9 @@ impl Parents {
         Ok(parents)
     }
 
-    /// Folders in which names of created folders are: the nearest to the place first.
-    pub(super) fn of_created(&self) -> impl Iterator<Item = &Path> {
-        self.created.iter().rev().map(|folder| match folder.parent() {
+    /// Folders in which names of folders are that were missing: the nearest to the place first.
+    pub(super) fn of_missing(&self) -> impl Iterator<Item = &Path> {
+        self.missing.iter().rev().map(|folder| match folder.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         })

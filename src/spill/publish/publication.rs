@@ -310,7 +310,7 @@ impl Publication {
 
 fn sync_parents(files: &dyn Files, place: &Place, parents: &Parents, syncs: &mut Syncs) -> SpillResult<()> {
     syncs.folder(files, &place.parent)?;
-    parents.of_created().try_for_each(|folder| syncs.folder(files, folder))
+    parents.of_missing().try_for_each(|folder| syncs.folder(files, folder))
 }
 
 /// Whether it is one name, and leads nowhere else.

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Puts a file of these bytes at `path`, in one step: a manifest. It is written under a temporary name, synced once, given
-/// its name; then the folder is synced. Blocks.
+/// its name; then the folder is synced. Blocks. One at a time to a path: a second one that comes to its last step while the
+/// first is in its own is refused ([`ResourceBusy`](std::io::ErrorKind::ResourceBusy)), and may be tried again.
 ///
 /// # Errors
 /// [`SpillError::Io`] for the first call that failed. What was there before is as it was, and nothing temporary stays; what

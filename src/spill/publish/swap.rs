@@ -32,14 +32,29 @@ fn rename(files: &dyn Files, from: &Path, to: &Path) -> SpillResult<()> {
     uninterrupted(|| files.rename(from, to)).map_err(SpillError::io("renaming to", to))
 }
 
-/// Another publication has the place's present content in its hands.
+/// Locks what is at the place, so that it stays there. An error if another publication has that in its hands, or was
+/// faster: what was opened had lost its name before it was locked.
 fn lock_old(files: &dyn Files, place: &Path) -> SpillResult<Lock> {
-    match Lock::take(files, place).map_err(SpillError::io("locking", place))? {
-        Lock::Taken => {
-            let error = io::Error::new(io::ErrorKind::ResourceBusy, "another process is replacing it");
-            Err(SpillError::io("replacing", place)(error))
-        }
-        lock => Ok(lock),
+    let lock = Lock::take(files, place).map_err(SpillError::io("locking", place))?;
+    if !matches!(lock, Lock::Taken) && lock.has_the_name(files, place).map_err(SpillError::io("locking", place))? {
+        return Ok(lock);
+    }
+    Err(busy(place))
+}
+
+fn busy(place: &Path) -> SpillError {
+    let error = io::Error::new(io::ErrorKind::ResourceBusy, "another process is replacing it");
+    SpillError::io("replacing", place)(error)
+}
+
+/// The place is empty. An error if that is for a moment: what was there waits, in somebody's hands, under the third name.
+fn refuse_moment(files: &dyn Files, place: &Place) -> SpillResult<()> {
+    let aside = place.aside();
+    match Lock::take(files, &aside) {
+        Ok(Lock::Taken) => Err(busy(&place.path)),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(SpillError::io("locking", &aside)(error)),
     }
 }
 
@@ -50,19 +65,19 @@ impl Swap {
         let refuse = |kind, why| Err(SpillError::io("replacing", path)(io::Error::new(kind, why)));
         match uninterrupted(|| files.look(path)) {
             Ok(entry) if !entry.is_folder => return refuse(io::ErrorKind::NotADirectory, "it is not a folder"),
-            Ok(_) if replace => {}
-            Ok(_) => {
-                if !uninterrupted(|| files.list(path)).map_err(SpillError::io("reading", path))?.is_empty() {
-                    return refuse(io::ErrorKind::DirectoryNotEmpty, "it is not empty");
-                }
-            }
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                refuse_moment(files, place)?;
                 rename(files, new, path)?;
                 return Ok(Swap { how: How::New, _old: None });
             }
             Err(error) => return Err(SpillError::io("reading", path)(error)),
         }
         let _old = Some(lock_old(files, path)?);
+        // with the lock: nobody publishes here between this look and the step
+        if !replace && !uninterrupted(|| files.list(path)).map_err(SpillError::io("reading", path))?.is_empty() {
+            return refuse(io::ErrorKind::DirectoryNotEmpty, "it is not empty");
+        }
         match uninterrupted(|| files.exchange(new, path)) {
             Ok(()) => return Ok(Swap { how: How::Exchanged, _old }),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {}

@@ -1,5 +1,5 @@
 //! A disk in memory: what names files now, and a record of every change and sync.
-use plimsoll::spill::files::{Entry, Files, Identity, OpenFile};
+use plimsoll::spill::files::{Entry, Files, Identity, OpenFile, Version};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -293,6 +293,14 @@ impl OpenFile for Handle {
     }
     fn bytes(&self) -> io::Result<u64> {
         Ok(self.disk.state().file(self.node).len() as u64)
+    }
+    fn version(&self) -> io::Result<Version> {
+        let bytes = match &self.disk.state().nodes[self.node] {
+            Content::File(bytes) => bytes.len() as u64,
+            Content::Folder(_) => 0,
+        };
+        let identity = Some(Identity { device: 0, number: self.node as u64 });
+        Ok(Version { identity, bytes, modified: None })
     }
     fn cut(&self, bytes: u64) -> io::Result<()> {
         self.disk.state().record(Op::Cut(self.node, bytes as usize));

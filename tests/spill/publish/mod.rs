@@ -1,4 +1,5 @@
 //! Publishing: every call made to fail, the order of the calls, what a kill leaves, what a failed sync means.
+mod between;
 mod cleanup;
 mod faults_everywhere;
 mod killed;
