@@ -250,3 +250,37 @@ fn an_empty_input_and_many_tiny_batches_are_built() {
     assert!(error.exit_code() == 1 && error.to_string().contains("--hard-limit"), "{error}");
     assert_eq!(names(folder.path()).len(), 4, "{:?}", names(folder.path()));
 }
+
+/// What was granted to a line or its parser, and asked for once more, used to be refused and granted for ever.
+#[test]
+fn a_long_line_that_nearly_fits_is_built_or_refused_and_nothing_turns_in_circles() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = |bytes: usize| format!("{}\n", "x ".repeat(bytes / 2));
+    let object = |bytes: usize| {
+        let pairs: Vec<String> = (0..40).map(|key| format!("\"k{key}\":\"{}\"", "y\\n ".repeat(bytes / 160))).collect();
+        format!("{{{}}}\n", pairs.join(","))
+    };
+    let cases = [
+        ("a.log", words(300_000), &[640, 704, 800][..]),
+        ("b.log", words(700_000), &[1000, 1250, 1500]),
+        ("c.log", words(1_200_000), &[1300, 1600, 2048, 2560, 2720]),
+        ("d.log", format!("{}{}", log(900), words(2_800_000)), &[2048, 4720, 6000]),
+        ("e.jsonl", object(1_050_000), &[1616, 2100, 2500, 4096]),
+    ];
+    let mut refused = 0;
+    for (name, text, limits) in cases {
+        let input = write(folder.path(), name, text.as_bytes());
+        for limit in limits {
+            match run(&hard(&options(folder.path(), std::slice::from_ref(&input)), limit << 10)) {
+                Ok(report) => {
+                    assert_eq!((report.documents, report.overdraft_peak_bytes), (text.lines().count() as u64, 0))
+                }
+                Err(error) => {
+                    assert!(error.to_string().contains("--hard-limit"), "{name}, {limit} KiB: {error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 3, "some are too small: {refused}");
+}

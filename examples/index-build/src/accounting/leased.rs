@@ -38,6 +38,8 @@ struct Purse {
     spoken_for: AtomicUsize,
     /// what may not be charged beyond when room is asked for
     bound: AtomicUsize,
+    /// of what is spoken for, what work that is tried again may ask for once more
+    allowed: AtomicUsize,
 }
 
 /// Room is taken in whole multiples of this, if there is so much.
@@ -126,11 +128,24 @@ impl Account for LeasedAccount {
 
     #[inline]
     fn room(&mut self, bytes: usize) -> bool {
+        let allowed = self.purse.allowed.load(Relaxed);
+        let Some(more) = bytes.checked_sub(allowed).filter(|&more| more > 0) else {
+            self.purse.allowed.store(allowed - bytes, Relaxed);
+            return true;
+        };
         if self.purse.charged.load(Relaxed).saturating_add(bytes) > self.purse.bound.load(Relaxed) {
             return false;
         }
         let before = self.purse.spoken_for.load(Relaxed).max(self.purse.charged.load(Relaxed));
-        self.purse.speak_for(before.saturating_add(bytes))
+        let granted = self.purse.speak_for(before.saturating_add(more));
+        if granted {
+            self.purse.allowed.store(0, Relaxed);
+        }
+        granted
+    }
+
+    fn allow(&mut self, bytes: usize) {
+        self.purse.allowed.store(bytes, Relaxed);
     }
 
     #[inline]
@@ -272,7 +287,16 @@ impl Mode for Leased {
         let zero = || AtomicUsize::new(0);
         let reporter = self.limiter.shared_reporter(name);
         let bound = AtomicUsize::new(usize::MAX);
-        LeasedAccount { purse: Arc::new(Purse { reporter, taken: zero(), charged: zero(), spoken_for: zero(), bound }) }
+        LeasedAccount {
+            purse: Arc::new(Purse {
+                reporter,
+                taken: zero(),
+                charged: zero(),
+                spoken_for: zero(),
+                bound,
+                allowed: zero(),
+            }),
+        }
     }
 
     fn meter(&self, name: &str, batch: &LeasedAccount) -> LeasedMeter {

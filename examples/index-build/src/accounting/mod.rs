@@ -44,6 +44,11 @@ pub trait Account: Charge {
         true
     }
 
+    /// Of the room that was just asked for, `bytes` are for work that was refused them and is tried again: when that asks, it
+    /// is not asked for a second time. 0 ends it.
+    #[inline(always)]
+    fn allow(&mut self, _bytes: usize) {}
+
     /// Keeps room for `bytes` more from here on, for a spill, instead of all that was asked for before. False if a hard
     /// limit refuses; then nothing has changed.
     #[inline(always)]

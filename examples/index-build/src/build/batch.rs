@@ -3,7 +3,7 @@
 //! A document is added whole or not at all. What the thread itself holds (input block, line, parser, tokenizer, segment
 //! writer) is charged to an account of the batch; each field has its own. Under a hard limit room is asked for before each
 //! step ([`super::safe_point`]).
-use crate::accounting::{Charge, Mode};
+use crate::accounting::{Account, Charge, Mode};
 use crate::build::admission::Ticket;
 use crate::build::field::Field;
 use crate::build::outcome::{Place, Seen};
@@ -170,12 +170,20 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
         for part in self.batch.parts(inputs) {
             lines.open(inputs, part)?;
             loop {
+                let mut last = None;
                 let line = loop {
                     match lines.next(inputs, &mut self.account, &mut block) {
-                        Err(Error::Room { bytes }) => self.room_for_line(bytes, &lines)?,
+                        Err(Error::Room { bytes }) => {
+                            let bytes = self.asked_again(bytes, &mut last);
+                            self.room_for_line(bytes, &lines)?;
+                            self.account.allow(bytes);
+                        }
                         line => break line?,
                     }
                 };
+                if last.is_some() {
+                    self.account.allow(0);
+                }
                 let Some(line) = line else { break };
                 self.place = (number, part.file, line.offset);
                 match inputs.kind {
@@ -214,12 +222,20 @@ impl<'s, 'a, M: Mode> Building<'s, 'a, M> {
     fn json(&mut self, line: &[u8], tokenizer: &mut Tokenizer, parser: &mut Parser, table: &mut Fields) -> Result<()> {
         let (_, file, offset) = self.place;
         let line = if offset == 0 { json::without_mark(line) } else { line };
+        let mut last = None;
         let parsed = loop {
             match parser.parse(line, table, &mut self.account) {
-                Err(Bad::Room(bytes)) => self.room_for_parser(bytes)?,
+                Err(Bad::Room(bytes)) => {
+                    let bytes = self.asked_again(bytes, &mut last);
+                    self.room_for_parser(bytes)?;
+                    self.account.allow(bytes);
+                }
                 parsed => break parsed,
             }
         };
+        if last.is_some() {
+            self.account.allow(0);
+        }
         match parsed {
             Ok(()) => {}
             Err(Bad::Line(_)) if self.shared.plan.skip_bad => {

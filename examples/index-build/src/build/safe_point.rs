@@ -78,7 +78,19 @@ impl<M: Mode> Building<'_, '_, M> {
         self.room_for_buffer(bytes, "parsing the line")
     }
 
+    /// What to ask for when work was refused `bytes` and will be tried again: what it was refused before as well, unless it
+    /// has got on since. So it asks for more each time, and ends.
+    pub(super) fn asked_again(&self, bytes: usize, last: &mut Option<(usize, usize)>) -> usize {
+        let charged = self.account.charged_bytes();
+        let before = last.filter(|&(then, _)| then >= charged).map_or(0, |(_, asked)| asked);
+        let asked = before.saturating_add(bytes);
+        *last = Some((charged, asked));
+        asked
+    }
+
     fn room_for_buffer(&mut self, bytes: usize, what: &str) -> Result<()> {
+        self.shared.go_on(self.batch.number)?;
+        self.account.allow(0);
         let asked = self.ask(self.beyond_fixed(bytes), more::<M>(bytes))?;
         asked.map_err(|never| bad_line(self.shared, self.place.1, self.place.2, self.refusal(what, never)))
     }
